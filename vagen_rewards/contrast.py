@@ -29,6 +29,9 @@ LEAST = 0.25
 """What an answer of a full description is worth at least: else where hardly anything is left to
 see, one word more or less would be worth all."""
 
+RARELY_RIGHT = -0.5
+"""The mean that a wrong answer has at least: what is wrong everywhere would cost nothing else."""
+
 LOWEST = -1.0
 """The lowest score, so that a long false statement doesn't outweigh an episode."""
 
@@ -100,7 +103,8 @@ def score_of(part: Part, facts: Sequence[Fact], step: Step, groups: Sequence[Gro
         facts_of = tuple([each.fact for each in said])
         kept = part == "world_modeling" and were_true(facts_of, step)
         if value < 0 or (value > 0 and question in questions and not kept):
-            gain += value - _mean(groups, facts_of)
+            mean = _mean(groups, facts_of)
+            gain += value - (mean if value > 0 else max(mean, RARELY_RIGHT))
     return max(LOWEST, min(1.0, gain / (_worth(groups) * max(1, len(questions)))))
 
 

@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 from vagen_benchmarks import farm
 from vagen_benchmarks.cli import app
-from vagen_benchmarks.farm.words import Share
+from vagen_benchmarks.farm.words import WORDS, Share, WordTable
 
 GRIDS = ("vagen/Sokoban-v0", "vagen/FrozenLake-v0")
 LONG = {"difficulty": 0, "max_turns": 12}
@@ -36,6 +36,26 @@ def test_by_the_papers_rule_waiting_pays(env_id):
 @pytest.mark.parametrize("env_id", GRIDS)
 def test_words_that_dont_look_earn_hardly_anything(env_id):
     within(farm.word_shares(env_id, {"difficulty": 0}, 20, 60))
+
+
+@pytest.mark.sim
+@pytest.mark.parametrize(
+    ("env_id", "options", "seeds"),
+    [
+        ("vagen/Navigation-v0", {}, 8),
+        ("vagen/PrimitiveSkillPlace-v0", {}, 6),
+        ("vagen/SVGReconstruction-v0", {"scorer": "classical"}, 12),
+    ],
+)
+def test_scores_are_ordered_by_right_minus_wrong(env_id, options, seeds):
+    """In the other worlds, too; on the grids the table has it."""
+    table = WordTable(env_id, options, seeds)
+    played = table.play("grounding", only=0)
+    assert table.slope("grounding", played) >= 0.95
+    twice = table.share(
+        "grounding", WORDS["own words twice"], played, table.own("grounding", played)
+    )
+    assert twice.value == pytest.approx(1)
 
 
 def test_the_command_prints_the_table():

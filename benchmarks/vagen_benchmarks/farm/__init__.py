@@ -6,6 +6,7 @@ oracle's.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -38,11 +39,14 @@ def word_shares(
     found: dict[tuple[str, Part], Share] = {}
     for part in PARTS:
         played = table.play(part)
-        for name, words in (*WORDS.items(), ("the prompt's example", table.example)):
-            found[name, part] = table.share(part, words, played)
-        found["slope", part] = Share(table.slope(part, played), 0.0)
         own = table.own(part, played)
+        for name, words in WORDS.items():
+            found[name, part] = table.share(part, words, played, own)
+        slope = table.slope(part, played)
+        if not math.isnan(slope):
+            found["slope", part] = Share(slope, 0.0)
         random = table.play(part, at_random, times=8)
+        found["the prompt's example", part] = table.share(part, table.example, random, own)
         found["best constant", part] = table.constant(part, random, tries, own)
         for turns in range(1, min(3, core.config.max_turns) if names else 1):
             blind = table.play(part, fixed, only=turns, times=10)
@@ -90,7 +94,7 @@ def rows(
         for setting in SETTINGS:
             if setting != "per turn" or per_turn:
                 shares = return_shares(env_id, options, seeds, (1.0, 0.95), setting)
-                for (name, gamma), share in shares.items():
-                    yield Row(f"{setting}, {turns} turns", name, f"{gamma}", Share(share, 0.0))
+                for (name, gamma), value in shares.items():
+                    yield Row(f"{setting}, {turns} turns", name, f"{gamma}", Share(value, 0.0))
     for (name, part), share in word_shares(env_id, {"difficulty": rung}, seeds * 2, tries).items():
         yield Row("words", name, part, share)

@@ -76,6 +76,9 @@ WORDS: dict[str, Words] = {
 }
 
 
+SURE = 0.95
+"""The mean of a fact that needn't be seen."""
+
 LEAST_OWN = 0.01
 """Where own words earn no more, nothing is left to see."""
 
@@ -148,20 +151,16 @@ class WordTable:
         _, _, rest = self.env.system_prompt.rpartition(f"<{name}>")
         return rest.partition(f"</{name}>")[0]
 
-    def share(
-        self, part: Part, words: Words, played: Sequence[Played], of: float | None = None
-    ) -> Share:
-        """What words earn as a share of what own words earn in the same turns, or of this."""
-        own = self.own(part, played) if of is None else of
-        return _share(
-            self._scores(part, [self._read(part, words, each) for each in played], played), own
-        )
+    def share(self, part: Part, words: Words, played: Sequence[Played], own: float) -> Share:
+        """What words earn as a share of this."""
+        return _share(self._earned(part, words, played), own)
 
     def own(self, part: Part, played: Sequence[Played]) -> float:
         """What own words earn, on average."""
-        return statistics.fmean(
-            self._scores(part, [self._read(part, _own, each) for each in played], played)
-        )
+        return statistics.fmean(self._earned(part, _own, played))
+
+    def _earned(self, part: Part, words: Words, played: Sequence[Played]) -> list[float]:
+        return self._scores(part, [self._read(part, words, each) for each in played], played)
 
     def _read(self, part: Part, words: Words, played: Played) -> list[Fact]:
         text = words(played.turn, part, played.earlier)
@@ -224,23 +223,52 @@ class WordTable:
         return _share(self._scores(part, [text] * len(rest), rest), own)
 
     def slope(self, part: Part, played: Sequence[Played]) -> float:
-        """Spearman's correlation of scores and right minus wrong facts, the mean over states."""
-        pool = _pool(part, played)
+        """Spearman's correlation of scores and right minus wrong facts in descriptions with one,
+        two and all facts missing or false, the mean over states; not a number where none owes two
+        facts that must be seen. What is right in each comparison state earns nothing.
+        """
         stream = HashStream("slope", 0)
         found = []
         for each in played:
             state = _state(each.turn, part)
-            own = list(owed_by(part, each.step).values())
-            false = [fact for fact in pool if fact.holds(state) is False]
-            if len(own) < 3 or len(false) < len(own):
+            own = [
+                fact
+                for fact in owed_by(part, each.step).values()
+                if max(group.mean((fact,)) for group in each.groups) < SURE
+                and false_version(fact, state) is not None
+            ]
+            if len(own) < 2:
                 continue
             pairs = []
             for wrong, silent in itertools.product(range(len(own) + 1), (0, 1)):
-                kept = stream.sample(own, max(0, len(own) - wrong - silent))
-                said = [*kept, *stream.sample(false, wrong)]
-                pairs.append((len(kept) - wrong, score_of(part, said, each.step, each.groups)))
+                kept = stream.sample(own, len(own))
+                said = [false_version(fact, state) for fact in kept[:wrong]]
+                told = [fact for fact in said if fact is not None] + kept[wrong + silent :]
+                held = [fact.holds(state) for fact in told]
+                right = held.count(True) - held.count(False)
+                pairs.append((right, score_of(part, told, each.step, each.groups)))
             found.append(_spearman(pairs))
-        return statistics.fmean(found) if found else 1.0
+        return statistics.fmean(found) if found else math.nan
+
+
+def false_version(fact: Fact, state: State) -> Fact | None:
+    """The same thing said wrongly; nothing where the state can't tell that it is wrong."""
+    return next((each for each in _changes(fact) if each.holds(state) is False), None)
+
+
+def _changes(fact: Any) -> Iterator[Any]:
+    """A fact with another side, direction, distance, place or colour."""
+    for field in ("vertical", "horizontal"):
+        if getattr(fact, field, None) is not None:
+            yield from [fact._replace(**{field: sign}) for sign in (-1, 0, 1)]
+    if getattr(fact, "ways", None):
+        yield from [fact._replace(ways=frozenset({way})) for way in ("back", "left", "right")]
+    if getattr(fact, "metres", None) is not None:
+        yield fact._replace(metres=fact.metres + 4)
+    if getattr(fact, "at", None):
+        yield fact._replace(at=(fact.at[0] + 150, *fact.at[1:]))
+    if getattr(fact, "how", "") == "open":
+        yield fact._replace(far=fact.far + 200)
 
 
 def _pool(part: Part, played: Sequence[Played]) -> list[Fact]:
