@@ -42,7 +42,7 @@ def test_words_that_dont_look_earn_hardly_anything(env_id):
 @pytest.mark.parametrize(
     ("env_id", "options", "seeds"),
     [
-        ("vagen/Navigation-v0", {}, 8),
+        ("vagen/Navigation-v0", {"difficulty": 2}, 4),
         ("vagen/PrimitiveSkillPlace-v0", {}, 6),
         ("vagen/SVGReconstruction-v0", {"scorer": "classical"}, 12),
     ],
@@ -50,7 +50,7 @@ def test_words_that_dont_look_earn_hardly_anything(env_id):
 def test_scores_are_ordered_by_right_minus_wrong(env_id, options, seeds):
     """In the other worlds, too; on the grids the table has it."""
     table = WordTable(env_id, options, seeds)
-    played = table.play("grounding", only=0)
+    played = table.play("grounding", only=None if "Navigation" in env_id else 0)
     assert table.slope("grounding", played) >= 0.95
     twice = table.share(
         "grounding", WORDS["own words twice"], played, table.own("grounding", played)
