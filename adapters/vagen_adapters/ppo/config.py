@@ -161,6 +161,8 @@ class MultiTurnPPOConfig(_BaseConfig):
         eval_rollouts: evaluate on the validation split after every so many rollouts, write
             `evaluations.json`, and keep the model that solved most in `best`. 0 for never.
         eval_episodes: episodes of each environment in an evaluation, always on the same levels.
+        log_completions: episodes of each rollout that trackers are sent as a table with pictures:
+            the best, the worst, one at random, then others. 0 for none.
         save_total_limit: checkpoints that are kept, the newest; None for all.
     """
 
@@ -210,6 +212,7 @@ class MultiTurnPPOConfig(_BaseConfig):
     lora: dict[str, Any] = field(default_factory=dict)
     eval_rollouts: CountFrom0 = 0
     eval_episodes: Count = 128
+    log_completions: CountFrom0 = 0
     save_total_limit: Count | None = 2
 
     @property
