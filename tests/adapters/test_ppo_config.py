@@ -75,7 +75,7 @@ RLOO = {"advantage": "rloo", "group_size": 2}
             "gamma_token=0.9 .* longer replies are discounted more",
         ),
         ({"context": "answers"}, "all, last:N or summary:K"),
-        ({"context": "summary:2,reasoning=keep"}, "without hidden reasoning"),
+        ({"context": "summary:2,reasoning=keep"}, "reasoning= with max_thinking_tokens only"),
         (
             {"context": "summary:2", "advantage": "vine", "continuations": 1},
             "without summaries for vine",
