@@ -152,6 +152,7 @@ def in_a_process(folder, out, run):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1800)
 def test_ends_at_any_moment_leave_what_goes_on_to_the_same_weights(tiny_folder, tmp_path):
     import safetensors.torch
 

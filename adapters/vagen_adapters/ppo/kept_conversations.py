@@ -16,7 +16,7 @@ from transformers.cache_utils import Cache, DynamicCache, DynamicLayer
 from trl.trainer.utils import pad
 
 from vagen_adapters.ppo.chat_encoder import ChatEncoder, Shown
-from vagen_adapters.ppo.features import RecentlyUsed, as_taken_by
+from vagen_adapters.ppo.features import RecentlyUsed, as_taken_by, joined_features
 from vagen_adapters.ppo.generation import (
     ROOM,
     Draw,
@@ -168,7 +168,7 @@ class KeepingSampler(TransformersSampler):
             "input_ids": ids,
             "attention_mask": mask,
             **self.encoder.token_types(ids),
-            **self.encoder.features_of(new, taken),
+            **joined_features([one.sizes for one in new], taken),
         }
         found: Tensor = own(**{name: each for name, each in inputs.items() if name in taken})[0]
         return found
