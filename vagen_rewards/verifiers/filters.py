@@ -91,4 +91,3 @@ def _area(sample: Sample) -> float:
         return _THOUSANDTHS**2
     height, width = sample.images[0].size
     return float(height * width)
-
