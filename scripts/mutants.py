@@ -21,7 +21,6 @@ import random
 import shutil
 import subprocess
 import sys
-import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -44,17 +43,23 @@ PACKAGES = {
 """Where each package stands. mutmut finds modules by paths, so the copies stand side by side."""
 BESIDE = ("benchmarks/experiments", "docs", "README.md", "examples", "scripts")
 """What tests read beside the packages."""
+PAY = (
+    "tests/rewards/test_contrast.py",
+    "tests/contracts/test_rewards.py",
+    "tests/rewards/test_rewards_reward.py",
+)
+"""Tests of what words earn, which all modules of the contrast are behind."""
 MODULES: dict[str, tuple[str, ...]] = {
     "vagen_envs/forking.py": (
         "tests/contracts/test_fork_and_restore.py",
         "tests/envs/test_snapshots.py",
     ),
     "vagen_envs/replies/": ("tests/contracts/test_replies.py", "tests/envs/test_parsing.py"),
-    "vagen_rewards/contrast.py": (
-        "tests/contracts/test_rewards.py",
-        "tests/rewards/test_contrast.py",
-        "tests/rewards/test_rewards_reward.py",
-    ),
+    "vagen_rewards/bonus.py": ("tests/rewards/test_bonus.py",),
+    "vagen_rewards/comparison.py": PAY,
+    "vagen_rewards/contrast.py": PAY,
+    "vagen_rewards/owed.py": ("tests/rewards/test_owed.py",),
+    "vagen_rewards/transitions.py": ("tests/rewards/test_transitions.py",),
     "vagen_rewards/credit.py": ("tests/rewards/test_credit.py",),
     "vagen_rewards/hacking.py": ("tests/rewards/test_rewards_hacking.py",),
     "vagen_adapters/ppo/advantages.py": ("tests/adapters/test_ppo_advantages.py",),
@@ -78,8 +83,6 @@ class Tried:
     module: str
     statuses: Counter[str] = field(default_factory=Counter)
     survivors: dict[str, str] = field(default_factory=dict)
-    left_out: int = 0
-    seconds: float = 0.0
 
     @property
     def count(self) -> int:
@@ -97,10 +100,13 @@ def main() -> int:
         print(f"no module matches {', '.join(unknown)}; there are {', '.join(MODULES)}")
         return 2
     chosen = [module for name in words.modules for module in _matching(name)] or list(MODULES)
-    results = []
+    # Modules with the same tests are tried together: running all tests once takes the longest.
+    together: dict[tuple[str, ...], list[str]] = {}
     for module in dict.fromkeys(chosen):
-        for path in _files(module):
-            result = try_mutants(path, MODULES[module], words.sample, words.seed)
+        together.setdefault(MODULES[module], []).extend(_files(module))
+    results = []
+    for tests, paths in together.items():
+        for result in try_mutants(paths, tests, words.sample, words.seed):
             print(_row(result), flush=True)
             results.append(result)
     table = report(results)
@@ -138,16 +144,25 @@ def _files(module: str) -> list[str]:
     return [f"{module}{file.name}" for file in sorted(source.glob("*.py"))]
 
 
-def try_mutants(path: str, tests: Sequence[str], sample: int | None, seed: int) -> Tried:
-    """Try mutants of one file in a copy of the repository."""
-    began = time.monotonic()
-    result = Tried(path)
-    copy_tree(path, tests)
-    names, result.left_out = mutants_of(path)
-    if sample is not None and sample < len(names):
-        names = random.Random(f"{seed} {path}").sample(names, sample)  # noqa: S311
-    if not names:
-        return result
+def try_mutants(
+    paths: Sequence[str], tests: Sequence[str], sample: int | None, seed: int
+) -> list[Tried]:
+    """Try mutants of files that have the same tests, in a copy of the repository."""
+    copy_tree(paths, tests)
+    chosen: dict[str, list[str]] = {}
+    for path in paths:
+        names = mutants_of(path)
+        if sample is not None and sample < len(names):
+            names = random.Random(f"{seed} {path}").sample(names, sample)  # noqa: S311
+        if names:
+            chosen[path] = names
+    if not chosen:
+        return []
+    _run([name for names in chosen.values() for name in names])
+    return [_outcome(path, sorted(names)) for path, names in chosen.items()]
+
+
+def _run(names: Sequence[str]) -> None:
     environment = dict(os.environ)
     environment["PYTHONPATH"] = os.pathsep.join(
         [str(WORK / "mutants"), str(WORK / "mutants/tests/helpers")]
@@ -161,23 +176,29 @@ def try_mutants(path: str, tests: Sequence[str], sample: int | None, seed: int) 
         text=True,
         check=False,
     )
-    outcome = WORK / "mutants" / f"{path}.meta"
-    codes = json.loads(outcome.read_text())["exit_code_by_key"] if outcome.exists() else {}
-    if done.returncode or any(codes.get(name) is None for name in names):
+    if done.returncode:
         print(done.stdout[-6000:], done.stderr[-3000:])
-        raise SystemExit(f"mutmut could not try {path}, see above")
-    for name in sorted(names):
+        raise SystemExit("mutmut could not try them, see above")
+
+
+def _outcome(path: str, names: Sequence[str]) -> Tried:
+    """What became of a file's mutants."""
+    result = Tried(path)
+    codes = json.loads((WORK / "mutants" / f"{path}.meta").read_text())["exit_code_by_key"]
+    untried = [name for name in names if codes.get(name) is None]
+    if untried:
+        raise SystemExit(f"mutmut did not try {', '.join(untried)}")
+    for name in names:
         status = status_by_exit_code[codes[name]]
         result.statuses[status] += 1
         if status not in CAUGHT:
             with change_cwd(WORK):
                 reset_config()
                 result.survivors[name] = f"{status}\n{get_diff_for_mutant(name, path=path)}"
-    result.seconds = time.monotonic() - began
     return result
 
 
-def copy_tree(path: str, tests: Sequence[str]) -> None:
+def copy_tree(paths: Sequence[str], tests: Sequence[str]) -> None:
     """Copy packages and tests, side by side, with mutmut's settings."""
     shutil.rmtree(WORK, ignore_errors=True)
     WORK.mkdir(parents=True)
@@ -198,7 +219,7 @@ def copy_tree(path: str, tests: Sequence[str]) -> None:
     chosen = [name for name in tests if (ROOT / name).exists()]
     mutmut = {
         "source_paths": list(PACKAGES),
-        "only_mutate": [path],
+        "only_mutate": list(paths),
         "also_copy": list(BESIDE),
         "pytest_add_cli_args_test_selection": chosen,
         "pytest_add_cli_args": ["-p", "no:cacheprovider", "-p", "no:xdist", "-m", "not sim"],
@@ -209,8 +230,8 @@ def copy_tree(path: str, tests: Sequence[str]) -> None:
     (WORK / "pyproject.toml").write_text(written, encoding="utf-8")
 
 
-def mutants_of(path: str) -> tuple[list[str], int]:
-    """The names of a file's mutants, and the number of those that change nothing to test."""
+def mutants_of(path: str) -> list[str]:
+    """The names of a file's mutants, but for those that change nothing to test."""
     with change_cwd(WORK):
         reset_config()
         mutated = mutate_file_contents(path, _source(path).read_text(encoding="utf-8"))
@@ -222,7 +243,7 @@ def mutants_of(path: str) -> tuple[list[str], int]:
         original = functions[f"{name.rpartition('__mutmut_')[0]}__mutmut_orig"]
         if not _is_wording(original, functions[name]):
             kept.append(f"{module}.{name}")
-    return kept, len(mutated.mutant_names) - len(kept)
+    return kept
 
 
 def _functions(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
@@ -266,14 +287,13 @@ class _Laxly(ast.NodeTransformer):
 def report(results: Sequence[Tried]) -> str:
     """The table and the survivors, in Markdown."""
     lines = [
-        "| module | mutants | killed | survived | killed, % | seconds |",
-        "|---|---|---|---|---|---|",
+        "| module | mutants | killed | survived | killed, % |",
+        "|---|---|---|---|---|",
     ]
     lines += [_row(result) for result in results]
     whole = Tried("all")
     for result in results:
         whole.statuses += result.statuses
-        whole.seconds += result.seconds
     lines += [_row(whole), "", "## Survivors", ""]
     for result in results:
         for name, difference in result.survivors.items():
@@ -284,7 +304,7 @@ def report(results: Sequence[Tried]) -> str:
 def _row(result: Tried) -> str:
     share = f"{100 * result.killed / result.count:.0f}" if result.count else "–"
     survived = result.count - result.killed
-    cells = (result.module, result.count, result.killed, survived, share, f"{result.seconds:.0f}")
+    cells = (result.module, result.count, result.killed, survived, share)
     return f"| {' | '.join(map(str, cells))} |"
 
 

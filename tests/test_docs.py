@@ -16,9 +16,10 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT / "scripts"))
+import page_steps  # noqa: E402
+
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-# Blocks marked `py` instead of `python` need what can't be had everywhere, such as AI2-THOR, and are only shown.
-BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
 
 NEEDS = {
     "adapters/inspect.md": "inspect_ai",
@@ -39,18 +40,10 @@ NEEDS = {
 }
 
 
-PRINTED = re.compile(r"^ *print\(.*\)  # (.+)$", re.MULTILINE)
-LAST_COMMENTS = re.compile(r"(?:^# .+\n)+\Z", re.MULTILINE)
-
-
-def printed_by(block: str) -> list[str]:
-    """The lines that a block says it prints: comments behind `print(…)` and the comments that end the block."""
-    last = LAST_COMMENTS.search(block)
-    return PRINTED.findall(block) + ([line[2:] for line in last[0].splitlines()] if last else [])
-
-
 def blocks_of(page: Path) -> list[str]:
-    return BLOCK.findall(page.read_text(encoding="utf-8"))
+    """The blocks of Python that are run."""
+    steps = page_steps.steps_of(page.read_text(encoding="utf-8"))
+    return [step.text for step in steps if step.python and not step.needs]
 
 
 SERVERS = {
@@ -109,14 +102,11 @@ def test_python_of_a_page_runs(page, monkeypatch, tmp_path, capsys):
         for block in blocks_of(page):
             capsys.readouterr()
             exec(compile(block, name, "exec"), seen)  # noqa: S102
-            lines = iter(capsys.readouterr().out.splitlines())
-            missing = [
-                expected for expected in printed_by(block) if expected not in lines
-            ]  # in this order
+            missing = page_steps.missing_lines(block, capsys.readouterr().out)
             assert missing == [], f"{name} doesn't print it"
 
 
-SHELL = re.compile(r"^```(?:sh|bash)?\n(.*?)^```", re.DOTALL | re.MULTILINE)
+SHELL = re.compile(r"^```sh\n(.*?)^```", re.DOTALL | re.MULTILINE)
 SPAN = re.compile(r"`(vagen [^`]+)`")
 
 

@@ -115,6 +115,9 @@ class EnvConfig:
     action_names: Annotated[tuple[str, ...], Open(Several(Words(32), 32, 0))] = ()
     """What replies call the actions, in the order of the environment's own names; empty for those.
     Only where actions are names."""
+    default_action: Annotated[str, Open(Words(32))] = ""
+    """Executed in place of the actions of a reply that has no valid one (Verlog), which earns no
+    format reward; empty for none. Only where actions are names."""
     # A reply has no room for more actions than characters.
     max_actions_per_turn: Annotated[int, Whole(1, 16_384), Open(Whole(1, 100))] = 3
     """Actions beyond this many are dropped and marked. The paper's `max_actions_per_step`."""
@@ -126,6 +129,9 @@ class EnvConfig:
     """Reward for a turn whose reply is well formed and whose actions are all valid (VAGEN, tables
     16-20).
     """
+    format_needs_actions: Annotated[bool, Open()] = True
+    """Whether the format reward also asks for valid actions, as VAGEN's released code does. The
+    paper rewards the structure of a reply alone (section 5.3)."""
     format_per_turn: Annotated[bool, Open()] = False
     """Pay each well-formed turn `format_reward`, as the paper does. By default a budget of more
     turns than the environment's own pays no more in all, and a solved episode earns the turns that

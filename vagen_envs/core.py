@@ -92,6 +92,7 @@ class VagenEnv(Forkable):
             parsing=config.parsing,
             native_thinking=config.native_thinking,
         )
+        self._default = self._default_actions()
         self.prompts = Prompts(
             PromptPack(config.prompt_pack),
             self.prompt_folder,
@@ -229,7 +230,7 @@ class VagenEnv(Forkable):
             )
         reply, parsed = self._read(action)
         before = self._state
-        executed = self._carry_out(parsed.actions)
+        executed = self._carry_out(parsed.actions or self._default)
         after: State = self._guarded(self._extract)
         solved = self._solved()
         terminated = solved or self._lost()
@@ -323,6 +324,19 @@ class VagenEnv(Forkable):
         except ValueError as error:
             raise ConfigError(f"{self.id}: {error}") from None
 
+    def _default_actions(self) -> tuple[Action, ...]:
+        """What a reply without a valid action executes."""
+        name, known = self.config.default_action, self.grammar.actions
+        if not name:
+            return ()
+        found = known.read(name, 0, 0) if isinstance(known, Names) else None
+        if not isinstance(found, Action):
+            raise ConfigError(
+                f"{self.id}: default_action={shown(name)} is not valid: it must be one of the "
+                f"names of actions ({known.summary()})"
+            )
+        return (found,)
+
     def _count(self, split: Split) -> int | None:
         """How many levels of a split are played; None where there is no end of them."""
         published, most = self._level_count(split), self.config.num_levels
@@ -359,7 +373,8 @@ class VagenEnv(Forkable):
             for term in each.rewards:
                 sums[term.name] = sums.get(term.name, 0.0) + term.value
         config = self.config
-        if config.format_reward and parsed.format_correct:
+        formed = parsed.format_correct if config.format_needs_actions else parsed.well_formed
+        if config.format_reward and formed:
             share = 1.0 if config.format_per_turn else config.bonus_share
             sums["format"] = share * config.format_reward
             left = config.max_turns - self._turns

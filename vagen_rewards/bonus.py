@@ -47,7 +47,7 @@ def budget_of(env_id: str, options: Mapping[str, Any]) -> Budget:
     Raises:
         ConfigError: there is no such environment, or an option isn't valid.
     """
-    return _budget_of(env_id, json.dumps(options, sort_keys=True, default=str))
+    return _budget_of(env_id, json.dumps(options, default=str))
 
 
 @functools.lru_cache(maxsize=256)

@@ -24,8 +24,7 @@ class FieldWords:
         truths: spans of the reply, the sentences of which something was read, and how true each is:
             from -1 (all its claims are false) to 1 (all hold). What a state can't tell counts for
             neither. A claim holds as often as the state's own description makes it, at least once.
-                A further repetition is false: otherwise repeating a true
-            claim would pay without end.
+            A further repetition is false: otherwise repeating a true claim would pay without end.
     """
 
     part: Part

@@ -67,7 +67,9 @@ class RepetitionPenalty:
         said = sentences(text)
         with _counting:
             ranked = heapq.nlargest(self.top, self.counts.values())
-            bar = max(self.at_least, ranked[-1] if len(ranked) == self.top else 0)
+            bar = self.at_least
+            if len(ranked) == self.top:
+                bar = max(bar, ranked[-1])
             repeated = any(self.counts[each] >= bar for each in said)
             self.counts.update(said)
             if len(self.counts) > 2 * CAPACITY:
@@ -94,7 +96,7 @@ def entropy(texts: Iterable[str]) -> float:
     """
     counts = Counter(word for text in texts for word in text.lower().split())
     total = sum(counts.values())
-    return math.fsum(-n / total * math.log2(n / total) for n in counts.values()) if total else 0.0
+    return math.fsum(-n / total * math.log2(n / total) for n in counts.values())
 
 
 def distinct_responses(texts: Sequence[str]) -> float:
@@ -149,12 +151,6 @@ def rewarded_sentences(
     for row in rows:
         known = [state for state in states if state.kind in row.kinds]
         sample = known[:: max(1, len(known) // probes)][:probes]
-        values = [
-            judge.score(Statement("grounding", row.sentence, state)).value for state in sample
-        ]
-        row.truth_rate = (
-            sum(value is not None and value >= 0.7 for value in values) / len(values)
-            if values
-            else 0.0
-        )
+        found = [judge.score(Statement("grounding", row.sentence, state)) for state in sample]
+        row.truth_rate = sum((each.value or 0.0) >= 0.7 for each in found) / len(found)
     return rows

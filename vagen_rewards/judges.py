@@ -47,10 +47,11 @@ def _llm_judge(kind: str, model: str, **options: Any) -> Judge:
 
     if options.get("max_dollars") is not None and options.get("price") is None:
         raise JudgeConfigError("max_dollars needs --price IN OUT, the dollars per million tokens")
-    if not options.get("api_key") and not os.environ.get("OPENAI_API_KEY"):
+    given = ("api_key", "base_url", "key_from")
+    if not any(options.get(name) for name in given) and not os.environ.get("OPENAI_API_KEY"):
         raise JudgeConfigError(
             f"the judge {kind}:{model} needs a key: set the environment variable OPENAI_API_KEY "
-            "(any word for a server of your own, which base_url or OPENAI_BASE_URL names)"
+            "(any word for a server of your own, which OPENAI_BASE_URL names)"
         )
     return LLMJudge(model, "direct" if kind == "llm" else "structured", **options)
 

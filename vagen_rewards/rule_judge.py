@@ -38,34 +38,31 @@ class RuleJudge(Judge):
         if not statement.text or statement.text.isspace():
             return Score(0.0, "the statement is empty")
         reading = self.read(statement)
-        return self.graded(
-            _with_undecided(statement, reading), mark(statement.state, reading, statement.part)
-        )
+        return self.graded(reading, mark(statement.state, reading, statement.part))
 
     def graded(self, reading: Reading, marks: Marks) -> Score:
-        """The score of a reading."""
+        """The score of a reading. Claims that the state doesn't decide count as unread."""
+        unread = (*reading.unread, *marks.undecided)
         count = marks.right + marks.wrong
         if not count:
-            return Score.unscored(
-                "no claim that can be checked was read", reading.unread or ((0, 1),)
-            )
+            return Score.unscored("no claim that can be checked was read", unread or ((0, 1),))
         reason = f"{marks.right} of {count} claims are right, "
         reason += f"{marks.found} of {marks.wanted} facts are stated"
         if marks.notes:
             reason += f"; wrong: {'; '.join(marks.notes)}"
         if self.grading == "claims":
-            return Score(float(not marks.wrong), reason, reading.unread)
+            return Score(float(not marks.wrong), reason, unread)
         if self.grading == "f1":
-            return Score(marks.f1 if marks.essential else 0.0, reason, reading.unread)
+            return Score(marks.f1 if marks.essential else 0.0, reason, unread)
         if marks.wrong:
-            return Score(0.0, reason, reading.unread)
-        if reading.matters:
+            return Score(0.0, reason, unread)
+        if reading.matters or marks.undecided:
             return Score.unscored(
-                f"all that was read is right, but not all was read ({reason})", reading.unread
+                f"all that was read is right, but not all was read ({reason})", unread
             )
         if not marks.essential:
             return Score.unscored(f"what a description must have isn't stated ({reason})")
-        return Score(1.0, reason, reading.unread)
+        return Score(1.0, reason, unread)
 
     async def read_many(self, statements: Sequence[Statement]) -> list[Reading | Score]:
         return [self.read(statement) for statement in statements]
@@ -73,23 +70,3 @@ class RuleJudge(Judge):
     def read(self, statement: Statement) -> Reading:
         """The claims of a statement, whatever the state."""
         return read(statement.state.kind, statement.text, statement.part)
-
-
-def accepts(statement: Statement, reading: Reading) -> bool:
-    """Whether `"direct"` gives 1.
-
-    All that matters was read and is true, and what a description must have is stated.
-    """
-    marks = mark(statement.state, reading, statement.part)
-    return (
-        bool(marks.right and not marks.wrong and marks.essential)
-        and not _with_undecided(statement, reading).matters
-    )
-
-
-def _with_undecided(statement: Statement, reading: Reading) -> Reading:
-    """Claims that the state doesn't decide count as unread."""
-    undecided = tuple(
-        [claim.span for claim in reading.claims if claim.holds(statement.state) is None]
-    )
-    return Reading(reading.claims, (*reading.unread, *undecided), (*reading.matters, *undecided))

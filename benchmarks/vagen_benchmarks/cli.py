@@ -20,11 +20,13 @@ from vagen_benchmarks.commands import (
     new,
     play,
     results,
+    samples,
     serve,
     setup,
     sharing,
     table,
     train,
+    train_report,
     warmstart,
 )
 from vagen_benchmarks.commands.options import EXIT_BAD_INPUT, EXIT_STOPPED
@@ -38,6 +40,8 @@ from vagen_envs.errors import VagenError
 app = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown", pretty_exceptions_enable=False)
 EXTRAS = {
     "train": "ppo",
+    "train-report": "ppo",
+    "filter-samples": "verify",
     "warmstart": "ppo",
     "merge": "ppo",
     "serve": "serve",
@@ -105,16 +109,19 @@ TRAIN, ENVIRONMENTS = "Train", "Environments and setup"
 for panel, commands in {
     BENCHMARK: (bench.bench, bench.resume),
     RESULTS: (results.view, results.compare, table.table, export.export),
-    SHARE: (sharing.verify, sharing.leaderboard),
+    SHARE: (sharing.verify,),
     TRAIN: (warmstart.warmstart, merge.merge),
     ENVIRONMENTS: (doctor.envs, play.play, serve.serve, doctor.doctor),
 }.items():
     for command in commands:
         app.command(rich_help_panel=panel)(command)
 app.command(rich_help_panel=TRAIN, epilog=train_epilog())(train.train)
+app.command("filter-samples", rich_help_panel=TRAIN)(samples.filter_samples)
+app.command("train-report", rich_help_panel=TRAIN)(train_report.train_report)
 app.command("diagnose", rich_help_panel=RESULTS)(diagnose.diagnose_command)
 app.add_typer(models.models, name="models", rich_help_panel=BENCHMARK)
 app.add_typer(judge.app, name="judge", rich_help_panel=RESULTS)
+app.add_typer(sharing.board, name="leaderboard", rich_help_panel=SHARE)
 app.add_typer(new.new, name="new", rich_help_panel=ENVIRONMENTS)
 app.add_typer(setup.setup, name="setup", rich_help_panel=ENVIRONMENTS)
 

@@ -7,10 +7,12 @@ import functools
 import json
 import re
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
+
+from vagen_benchmarks.phrases import plain_words, says
 
 PROVIDERS = Path(__file__).parent / "provider_errors.toml"
 """What providers say when a model ran into something, each with its source."""
@@ -112,28 +114,34 @@ def is_about_pictures(words: str) -> bool:
 def _first(kind: str, body: str) -> dict[str, Any] | None:
     """The first entry of a kind in the file that fits a body."""
     body = body[:LONGEST_BODY]
-    found = {*_strings(body)}
-    text = body.lower().replace('\\"', '"').replace("\\u0027", "'").replace("\\u2019", "’")
-    return next((entry for entry, fits in _known(kind) if fits(found, text)), None)
+    codes = {*_values(body)}
+    messages = [plain_words(message) for message in _messages(body)]
+    return next((entry for entry in _known()[kind] if _fits(entry, codes, messages)), None)
+
+
+def _fits(entry: dict[str, Any], codes: set[str], messages: list[str]) -> bool:
+    whole = "".join(messages)
+    if says(whole, entry.get("unless", ())):
+        return False
+    if not codes.isdisjoint(entry.get("codes", ())) or says(whole, entry.get("says", ())):
+        return True
+    lists = entry.get("one_of_each", [[]])
+    return any(all(says(each, one) for one in lists) for each in messages)
 
 
 @functools.cache
-def _known(kind: str) -> list[tuple[dict[str, Any], Callable[[set[str], str], bool]]]:
-    """The entries of a kind in the file, with what says whether codes and words are theirs."""
-
-    def fit(entry: dict[str, Any]) -> Callable[[set[str], str], bool]:
-        codes, never = frozenset(entry.get("codes", ())), r"(?!)"
-        words = re.compile("|".join(entry.get("says", [never])))
-        unless = re.compile(entry.get("unless", never))
-        return lambda found, text: bool(
-            (codes & found or words.search(text)) and not unless.search(text)
-        )
-
-    entries = tomllib.loads(PROVIDERS.read_text(encoding="utf-8"))[kind]
-    return [(entry, fit(entry)) for entry in entries]
+def _known() -> dict[str, list[dict[str, Any]]]:
+    """The entries of the file by kind."""
+    return tomllib.loads(PROVIDERS.read_text(encoding="utf-8"))
 
 
-def _strings(body: str) -> Iterator[str]:
+def _messages(body: str) -> list[str]:
+    """The texts of a body that its quotes and its lines part."""
+    plain = body.replace('\\"', "").replace("\\\\", "").replace("\\n", "\n").replace("\\u0027", "'")
+    return re.split(r'["\n]', plain)
+
+
+def _values(body: str) -> Iterator[str]:
     """Every `code`, `type`, `reason` and `status` within a JSON body, and in JSON that it
     quotes.
     """

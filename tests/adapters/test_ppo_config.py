@@ -74,7 +74,7 @@ RLOO = {"advantage": "rloo", "group_size": 2}
             {"advantage_settings": {"gamma_token": 0.9}},
             "gamma_token=0.9 .* longer replies are discounted more",
         ),
-        ({"context": "answers"}, "all, last:N or summary:K"),
+        ({"context": "current-picture"}, "all, last:N or summary:K"),
         ({"context": "summary:2,reasoning=keep"}, "reasoning= with max_thinking_tokens only"),
         (
             {"context": "summary:2", "advantage": "vine", "continuations": 1},

@@ -36,6 +36,33 @@ def test_ratios_of_tokens_and_of_turns():
     assert turn[1].tolist() == pytest.approx([1, math.exp(0.3), math.exp(0.3), math.exp(0.3), 1, 1])
 
 
+@pytest.mark.parametrize("level", ["token", "turn", "sequence"])
+def test_rows_of_one_token_and_of_none(level):
+    """One token has the whole weight and its own ratio; where nothing was sampled there are none."""
+    turn_ids = torch.tensor([[-1, 0, -1], [-1, -1, -1]])
+    weights = losses.token_weights(turn_ids >= 0, turn_ids, level)
+    assert weights.tolist() == [[0, 1, 0], [0, 0, 0]]
+    ratios = losses.probability_ratios(torch.full((2, 3), 0.5), torch.zeros(2, 3), turn_ids, level)
+    assert ratios.flatten().tolist() == pytest.approx([1, math.exp(0.5), 1, 1, 1, 1])
+
+
+@pytest.mark.parametrize("level", ["token", "turn", "sequence"])
+@pytest.mark.parametrize(
+    ("new", "old", "log_ratio"),
+    [
+        (0.0, -30.0, losses.MOST),
+        (-30.0, 0.0, -losses.MOST),
+        (0.0, -torch.inf, losses.MOST),
+        (-torch.inf, 0.0, -losses.MOST),
+        (-torch.inf, -torch.inf, 0.0),
+    ],
+)
+def test_log_ratios_are_bounded(level, new, old, log_ratio):
+    turn_ids = torch.tensor([[0]])
+    ratio = losses.probability_ratios(torch.tensor([[new]]), torch.tensor([[old]]), turn_ids, level)
+    assert float(ratio.log()) == pytest.approx(log_ratio)
+
+
 @pytest.mark.parametrize(
     ("ratio", "advantage", "loss"),
     [
@@ -60,6 +87,23 @@ def test_a_clipped_value_keeps_the_larger_error():
     assert losses.value_losses(new, old, target, 0.5).tolist() == [6.25, 1.0]
 
 
+def test_a_perfect_critic_explains_all_variance_and_a_constant_one_none():
+    returns = torch.tensor([1.0, 2.0, 3.0, 6.0])
+    assert losses.explained_variance(returns + 5, returns) == pytest.approx(1.0)
+    assert losses.explained_variance(torch.zeros(4), returns) == pytest.approx(0.0)
+    assert losses.explained_variance(-returns, returns) == pytest.approx(-3.0)
+    assert losses.explained_variance(torch.zeros(2), torch.tensor([0.0, 0.5])) == 0.0
+    for alike in (torch.ones(3), torch.tensor([2.0]), torch.zeros(0)):
+        assert math.isnan(losses.explained_variance(alike, alike))
+
+
+def test_gaps_to_the_sampler_are_taken_after_top_p():
+    """What top-p keeps is divided by its share: log π - log share is what the sampler should say."""
+    trainer, shares = torch.tensor([-1.0, -2.0, -0.5]), torch.tensor([-0.25, 0.0, -0.5])
+    sampler = torch.tensor([-0.75, -2.5, 0.25])
+    assert losses.sampler_gaps(trainer, shares, sampler).tolist() == [0.0, 0.5, 0.25]
+
+
 def test_both_kl_estimates_are_right_on_average():
     generator = torch.Generator().manual_seed(0)
     policy, reference = (torch.randn(8, generator=generator).log_softmax(0) for _ in range(2))
@@ -68,6 +112,7 @@ def test_both_kl_estimates_are_right_on_average():
         estimates = losses.kl_estimates(policy, reference, estimator)
         assert float((policy.exp() * estimates).sum()) == pytest.approx(exact, abs=1e-6)
     assert (losses.kl_estimates(policy, reference, "k3") >= 0).all()
+    torch.testing.assert_close(losses.kl_estimates(policy, reference, "k1"), policy - reference)
 
 
 # -- losses by name, each against a loop over tokens as its paper writes it ----------------------------------------
@@ -147,6 +192,13 @@ def test_cispo_is_the_papers_loop_in_value_and_gradient():
     assert (new.grad[mask] != 0).all(), "a clipped token has lost its gradient"
 
 
+def test_an_infinite_log_probability_costs_nothing_only_where_the_advantage_is_zero():
+    advantages = torch.tensor([0.0, 0.0, 1.0, 1.0])
+    new = torch.tensor([-torch.inf, -2.0, -torch.inf, -2.0])
+    found = losses.cispo_losses(new, torch.ones(4), advantages, 1.0, 2.0)
+    assert found.tolist() == [0.0, 0.0, torch.inf, 2.0]
+
+
 def test_dual_clip_is_the_papers_loop():
     new, old, _, turn_ids, advantages = some(2)
     bound = 3.0
@@ -185,6 +237,13 @@ def test_weights_from_sampler_to_trainer_are_truncated(level):
         ratio = math.exp(sum(float(new[row, each] - sampled[row, each]) for each in places))
         assert float(found[row, at]) == pytest.approx(min(ratio, 1.5))
     assert (found[turn_ids < 0] == 1).all()
+
+
+def test_weights_are_truncated_at_two_by_default():
+    turn_ids = torch.tensor([[-1, 0, 0]])
+    new, sampled = torch.tensor([[5.0, 5.0, 0.5]]), torch.zeros(1, 3)
+    found = losses.sampler_weights(new, sampled, turn_ids, "token")
+    assert found[0].tolist() == pytest.approx([1.0, 2.0, math.exp(0.5)])
 
 
 @pytest.mark.parametrize("level", ["token", "turn", "sequence"])

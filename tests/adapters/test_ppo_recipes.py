@@ -126,6 +126,8 @@ def test_vagen_full_and_its_variants_pay_reasoning_and_not_in_svg():
     theirs = paper.reward_options("vagen/Sokoban-v0")
     assert (theirs["judge"], theirs["weighting"]) == ("llm:gpt-4.1-nano", "plain")
     assert theirs["penalty"] == "paper"
+    assert theirs["per_turn"]
+    assert paper.environment["options"] == {"format_needs_actions": False, "format_per_turn": True}
     reward = ReasoningReward.from_options(full.reward_options("vagen/Sokoban-v0"))
     assert reward.betas == {"grounding": 0.5, "world_modeling": 0.5}
     assert reward.gate
@@ -150,3 +152,18 @@ def test_v_triune_trains_samples_with_the_papers_settings(tmp_path):
     assert config.rollouts == 3 * 47_700 // 1024
     assert config.get_warmup_steps(config.max_steps) == 56
     assert config.lr_scheduler_type == "constant_with_warmup"
+
+
+def test_verlog_plays_eight_turns_of_episodes_that_go_on(tmp_path):
+    config = load_recipe("verlog").config(
+        ["vagen/Sokoban-v0"], str(tmp_path), use_cpu=True, bf16=False, report_to="none"
+    )
+    assert (config.rollout_turns, config.episodes_per_rollout, config.num_envs) == (8, 32, 32)
+    (task,) = config.tasks
+    assert task.options["max_turns"] == task.options["max_steps"] == 128
+    assert config.advantage == "dual_discount_gae"
+    assert list(config.advantage_settings.values()) == [0.99, 0.95, 1.0, 1.0]
+    assert (config.kl_coef, config.entropy_coef) == (1e-3, 1e-3)
+    assert config.binary_reward
+    assert config.first_token_value_weight > 1
+    assert config.critic_warmup_rollouts == 1

@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 import os
 import re
 import socket
 import struct
+import sys
 import threading
 
 import httpx2 as httpx
 import pytest
-from service_fixtures import ID, LAKE, SOKOBAN, Command, Served, ask, ask_once, ws_url
+from costly import SPINS
+from service_fixtures import ID, LAKE, SOKOBAN, Command, Served, ask, ask_once, kill, ws_url
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
 from vagen_adapters.errors import ServiceError
 from vagen_adapters.service.client import Service
 from vagen_adapters.service.framing import pack, unpack
+from vagen_adapters.service.limits import Limits
+from vagen_adapters.service.local_pool import local_pool
+from vagen_adapters.service.pool import Pool
 from vagen_adapters.service.remote_env import RemoteEnv
+from vagen_adapters.service.sessions import DONE
 from vagen_adapters.service.tenants import network
+from vagen_envs.errors import SimulatorError
 
 MIB = 1 << 20
 
@@ -307,6 +315,76 @@ def test_costly_neighbours_hold_no_quick_turn_up():
         assert quick not in slots.values()
         assert quick.worker.pid not in {slot.worker.pid for slot in slots.values()}
         service.close()
+
+
+def test_clients_with_one_key_have_workers_of_their_own(monkeypatch):
+    """A call that takes long holds its own client up and no other, whatever environment it is."""
+    monkeypatch.setenv("PYTHONPATH", ":".join(path for path in sys.path if path))
+    costly = "costly:test/Costly-v0"
+    pool = local_pool(1, limits=Limits(cpu=20.0))
+    with Served(pool, env_ids=[costly, LAKE]) as served:
+        hog, other = (Service(served.url) for _ in range(2))
+        slow, quick = RemoteEnv(hog, costly), RemoteEnv(other, LAKE)
+        slow.reset(seed=1)
+
+        def play_for_long():
+            with pytest.raises(SimulatorError):
+                slow.reset(seed=SPINS)
+
+        player = threading.Thread(target=play_for_long)
+        player.start()
+        for seed in range(3):
+            quick.reset(seed=seed)
+            assert quick.step("<answer>Down</answer>")[4]["turn"].index == 0
+        assert player.is_alive()
+        assert len(pool.workers) == 2
+        kill(pool.workers[0].pid)
+        player.join()
+        hog.close()
+        other.close()
+
+
+@pytest.mark.parametrize("costly", [False, True])
+def test_a_pool_grows_for_clients_and_shrinks_again(monkeypatch, costly):
+    monkeypatch.setattr("vagen_adapters.service.pool.SPARE_FOR", 0.05)
+    monkeypatch.setattr("vagen_adapters.service.pool.CHECK_EVERY", 0.02)
+
+    class Idle:
+        where = "an idle worker"
+
+        async def start(self):
+            """It is ready at once."""
+
+        def run(self, call):
+            answer = asyncio.get_running_loop().create_future()
+            answer.set_result(DONE)
+            return answer
+
+        def close(self):
+            """It is gone."""
+
+    async def play():
+        pool = Pool(lambda _: Idle(), 2, most=4)
+        await pool.start()
+        slots = {}
+        for client in ("first", "first", "second", "third", "fourth", "first", "second"):
+            slot = pool.quietest(costly, client)
+            slot.sessions[f"{client}-{len(slot.sessions)}"] = client
+            slots.setdefault(client, []).append(slot)
+            await asyncio.sleep(0.001)
+        assert len({*slots["first"]}) == 2  # as many as the pool's size
+        own = [slots[client][0] for client in ("second", "third")]
+        assert len({*slots["first"], *own}) == 4  # one more for each client, as far as they go
+        assert slots["second"] == [slots["second"][0]] * 2
+        assert slots["fourth"][0] in (*slots["first"], *own)  # then they share
+        for slot in {slot for each in slots.values() for slot in each}:
+            for session, client in list(slot.sessions.items()):
+                slot.end(session, client)
+        while len(pool.workers) > (4 if costly else 2):
+            await asyncio.sleep(0.02)
+        await pool.close()
+
+    asyncio.run(asyncio.wait_for(play(), 20))
 
 
 def test_addresses_of_one_network_are_one_tenant():

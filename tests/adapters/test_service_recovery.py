@@ -32,7 +32,7 @@ class Fragile:
 
     deaths = 0
 
-    def __init__(self):
+    def __init__(self, costly):
         self._host = EnvHost()
         self._cause, self.where = "", "a fragile worker"
 

@@ -50,6 +50,10 @@ class Worker:
             self.go_on()
         return pending
 
+    async def has_a_call(self):
+        while not self.waiting:
+            await asyncio.sleep(0)
+
     def go_on(self):
         self.holds = False
         for call, pending in self.waiting:
@@ -75,7 +79,7 @@ class Server:
         self.tenant = Tenant()
         self._share, self._config = share, ServiceConfig(**{"env_ids": [LAKE], **config})
 
-    def _make_worker(self):
+    def _make_worker(self, costly):
         self.workers.append(Worker())
         return self.workers[-1]
 
@@ -343,6 +347,7 @@ def test_long_answers_are_not_kept(monkeypatch):
             await server.one("reset", "b", move=2, seed=1)
             lost = await server.one("reset", "b", move=2, seed=1)
             assert code(lost) == "lost"
+            assert "open the session again" in lost.message
             assert code(await server.one("step", "b", move=3, reply="x")) is None
 
     played(scenario)
@@ -480,5 +485,173 @@ def test_items_of_a_request_are_played_at_once_and_answered_in_order():
             assert server.metric("ended_sessions_total", why="closed") == 2
             assert server.metric("workers") == 1
             assert [call.verb for call in server.worker.calls[-2:]] == ["close", "close"]
+
+    played(scenario)
+
+
+def test_a_request_that_is_given_up_ends_its_session():
+    """As at the server's end. What was asked for is carried out, but nobody has the answer."""
+
+    async def scenario(ahead):
+        async with Server() as server:
+            await server.open("a")
+            server.worker.holds = True
+            move = asyncio.ensure_future(server.one("reset", "a", move=1))
+            await asyncio.sleep(0)
+            move.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await move
+            server.worker.go_on()
+            await asyncio.sleep(0)
+            assert server.metric("ended_sessions_total", why="lost") == 1
+            assert (server.metric("sessions"), server.tenant.sessions) == (0, 0)
+
+    played(scenario)
+
+
+@pytest.mark.parametrize(
+    ("env_id", "costly"),
+    [(LAKE, False), ("vagen/SVGReconstruction-v0", True), ("nobody/Env-v0", False)],
+)
+def test_environments_with_slow_turns_are_costly(env_id, costly):
+    assert service_sessions.is_costly(env_id) is costly
+
+
+def test_costly_sessions_have_workers_of_their_own():
+    """They are started with the first one, whether it can be made here or not."""
+
+    async def scenario(ahead):
+        svg = "vagen/SVGReconstruction-v0"
+        async with Server(env_ids=[LAKE, svg]) as server:
+            await server.open("quick")
+            assert server.metric("workers") == 1
+            await server.open("slow", env_id=svg)
+            assert server.metric("workers") == 2
+
+    played(scenario)
+
+
+def test_a_session_that_is_being_opened_takes_no_moves_and_opens_once():
+    async def scenario(ahead):
+        async with Server(max_sessions=1) as server:
+            server.worker.holds = True
+            opening = [asyncio.ensure_future(server.open("a")) for _ in range(2)]
+            await server.worker.has_a_call()
+            early = await server.one("reset", "a", move=1)
+            assert (code(early), "move 0" in early.message) == ("out_of_order", True)
+            ahead(IDLE + 1)
+            server.worker.go_on()
+            assert [code(each) for each in await asyncio.gather(*opening)] == [None, None]
+            assert server.metric("ended_sessions_total", why="reopened") == 1
+            assert code(await server.open("b")) == "full"  # idle since it was opened
+            assert code(await server.one("reset", "a", move=1)) is None
+
+    played(scenario)
+
+
+def test_what_a_server_offers_reaches_its_workers():
+    async def scenario(ahead):
+        offers = {"prompt_pack": {"short": "packs/short"}}
+        async with Server(offers=offers) as server:
+            await server.open("a", options={"max_turns": 7})
+            (call,) = server.worker.calls
+            assert (call.verb, call.session) == ("open", session("a"))
+            assert call.arguments == {
+                "env_id": LAKE,
+                "options": {"max_turns": 7},
+                "offers": offers,
+            }
+
+    played(scenario)
+
+
+def test_moves_are_timed():
+    async def scenario(ahead):
+        async with Server() as server:
+            await server.open("a")
+            server.worker.holds = True
+            move = asyncio.ensure_future(server.one("reset", "a", move=1))
+            await asyncio.sleep(0)
+            ahead(1_000)
+            server.worker.go_on()
+            await move
+            assert server.metric("move_seconds_count") == 1
+            assert 1_000 <= server.metric("move_seconds_sum") < 2_000
+
+    played(scenario)
+
+
+def replay_of(level, replies, digest):
+    return {
+        "seed": level["seed"],
+        "split": level["split"],
+        "replies": list(replies),
+        "digest": digest,
+    }
+
+
+def test_a_replay_is_of_its_split_and_expects_the_next_move():
+    async def scenario(ahead):
+        async with Server() as one, Server() as other:
+            await one.open("a")
+            level = (await one.one("reset", "a", move=1, seed=5, split="test"))["level"]
+            first = await one.one("step", "a", move=2, reply="\ud800")
+            replay = replay_of(level, ["\ud800"], first["digest"])
+            assert code(await other.open("a", move=2, replay=replay)) is None
+            again = await other.one("step", "a", move=2, reply="\ud800")
+            assert code(again) == "out_of_order"
+            assert "expects 3" in again.message
+            step = {"move": 3, "reply": "x", "after": first["digest"]}
+            assert code(await other.one("step", "a", **step)) is None
+
+    played(scenario)
+
+
+def test_a_replay_whose_worker_dies_is_lost():
+    async def scenario(ahead):
+        async with Server() as server:
+            server.worker.holds = True
+            replay = {"seed": 1, "split": "train", "replies": ["x"], "digest": "any"}
+            opening = asyncio.ensure_future(server.open("a", move=2, replay=replay))
+            await server.worker.has_a_call()
+            server.worker.go_on()
+            server.worker.holds = True
+            await server.worker.has_a_call()
+            assert server.worker.waiting[0][0].verb == "reset"
+            server.worker.die()
+            assert code(await opening) == "lost"
+            assert (server.metric("sessions"), server.tenant.sessions) == (0, 0)
+
+    played(scenario)
+
+
+def test_failures_say_why_and_what_to_do():
+    async def scenario(ahead):
+        async with Server() as server:
+            other = Tenant()
+
+            async def why(verb, name, tenant=None, **item):
+                return (await server.one(verb, name, tenant, **item)).message
+
+            assert "open it" in await why("reset", "a", move=1)
+            await server.open("a")
+            assert "open one of your own" in await why("reset", "a", other, move=1)
+            theirs = await server.open("a", other)
+            assert "choose another id" in theirs.message
+            first = await server.one("reset", "a", move=1, seed=1)
+            assert "a repeat must be the same" in await why("reset", "a", move=1, seed=2)
+            assert "expects 2" in await why("reset", "a", move=3)
+            assert "another answer" in await why("step", "a", move=2, reply="x", after="y")
+            level = first["level"]
+            for replies, said in (([], "0 turns played again gave other"), (["x"], "1 turns")):
+                replay = replay_of(level, replies, "another")
+                assert said in (await server.open("b", move=2, replay=replay)).message
+            replay = replay_of({**level, "split": "tset"}, ["x"], "any")
+            assert (
+                "split='tset' is not valid"
+                in (await server.open("b", move=2, replay=replay)).message
+            )
+            unknown = await server.open("c", env_id="x" * 90)
+            assert f"'{'x' * 80}'" in unknown.message
 
     played(scenario)

@@ -93,6 +93,33 @@ def test_t_quantile_is_scipys(freedom):
     assert t95(freedom) == pytest.approx(stats.t.ppf(0.975, freedom), rel=0.01)
 
 
+EXPANSION = [
+    (4, {3: 1, 1: 1}),
+    (96, {5: 5, 3: 16, 1: 3}),
+    (384, {7: 3, 5: 19, 3: 17, 1: -15}),
+    (92160, {9: 79, 7: 776, 5: 1482, 3: -1920, 1: -945}),
+]
+"""Abramowitz and Stegun 26.7.5: for each power of 1 / freedom a divisor, and factors of the powers
+of the normal distribution's point.
+"""
+
+
+@pytest.mark.parametrize("freedom", [3, 4.5, 17])
+def test_t_quantile_is_the_expansion_of_its_source(freedom):
+    z = Fraction(1.959963984540054)
+    expected = z
+    for order, (divisor, factors) in enumerate(EXPANSION, 1):
+        polynomial = sum(factor * z**power for power, factor in factors.items())
+        expected += polynomial / divisor / Fraction(freedom) ** order
+    assert t95(freedom) == pytest.approx(float(expected), rel=1e-12)
+
+
+@pytest.mark.parametrize(("freedom", "quantile"), [(1, 12.706205), (1.9, 12.706205), (2, 4.302653)])
+def test_t_quantile_of_few_degrees_is_exact(freedom, quantile):
+    """Between one and two degrees that of one, which is wider."""
+    assert t95(freedom) == pytest.approx(quantile, rel=1e-6)
+
+
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 3)), min_size=1, max_size=40))
 def test_rate_lies_within_its_interval(drawn):
     levels = [(float(solved), solved + missed + (solved + missed == 0)) for solved, missed in drawn]
@@ -148,6 +175,20 @@ def test_nothing_measured_is_an_open_interval():
     assert math.isnan(none.low)
     assert math.isnan(none.high)
     assert not none.is_bounded
+    assert (none.levels, none.effective) == (0, 0.0)
+
+
+@pytest.mark.parametrize("solved", [0, 1, 2, 3])
+def test_levels_that_all_agree_count_as_so_many_plays(solved):
+    """Thirds have a variance of rounding, which is none."""
+    found = rate([(float(solved), 3)] * 7)
+    assert found.effective == 7.0
+    assert (found.low, found.high) == wilson(found.value * 7, 7, t95(found.freedom))
+
+
+def test_two_levels_have_one_degree_of_freedom():
+    for levels in ([(1.0, 1), (0.0, 1)], [(1.0, 2), (1.0, 2)], [(2.0, 3), (1.0, 3)]):
+        assert rate(levels).freedom == average(levels).freedom == 1.0
 
 
 def test_a_single_level_bounds_nothing():
@@ -229,6 +270,7 @@ def test_estimates_of_the_same_levels_err_together():
     assert not found.flagged
     exact = Estimate(1.0, 1.0, 1.0, 3, 3.0)
     assert (combined([exact]).low, combined([exact]).high) == (1.0, 1.0)
+    assert combined([exact]).freedom == 1.0
     unbounded = Estimate(1.0, -math.inf, math.inf, 1, 1.0)
     assert not combined([exact, unbounded]).is_bounded
 

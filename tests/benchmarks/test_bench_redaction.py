@@ -134,7 +134,7 @@ def test_no_key_is_written_or_printed(tmp_path, monkeypatch, endpoint, way):
             ["compare", run, run],
             ["export", run, run.parent / "turns.jsonl", "--form", "turns"],
             ["export", run, run.parent / "chats.jsonl"],
-            ["leaderboard", run, "--out", run.parent / "board.html"],
+            ["leaderboard", "page", run, "--out", run.parent / "board.html"],
             [
                 "models",
                 "try",

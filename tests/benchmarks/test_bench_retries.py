@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
+import re
 import time
 
 import pytest
 import virtual_time
 
-from vagen_benchmarks.clients.retries import Retries
+from vagen_benchmarks.clients.retries import Pace, Retries
 from vagen_benchmarks.errors import EndpointError
 from vagen_benchmarks.stop_reasons import Stop
 
@@ -94,7 +96,7 @@ def test_pauses_are_jittered(play):
     assert len(pauses) == 3
 
 
-@pytest.mark.parametrize(("after", "waited"), [(7.0, 7.0), (0.0, 0.0), (3_000.0, 60.0)])
+@pytest.mark.parametrize(("after", "waited"), [(7.0, 7.0), (0.0, 0.0), (3_600.0, 60.0)])
 def test_retry_after_is_obeyed_to_a_minute(play, after, waited):
     endpoint = Endpoint({**FAULT, "after": after}, None)
     assert play(Retries().call(endpoint.ask)) == ("answer", 2)
@@ -221,6 +223,52 @@ def test_an_endpoint_that_is_down_stops_all_requests(play, said):
     assert "waiting for the endpoint" in notes[0]
     assert "answers again" in notes[1]
     assert retries.breaker.down_since is None
+
+
+def test_all_requests_notice_the_end_of_an_outage_at_once(play):
+    endpoint, retries = outage(60.0), Retries(attempts=1)
+
+    async def scenario():
+        await retries.call(endpoint.ask)
+        await asyncio.gather(*[retries.call(endpoint.ask) for _ in range(8)])
+
+    play(scenario())
+    first, last = endpoint.asked[-8], endpoint.asked[-1]
+    assert first >= endpoint.asked[0] + 60.0
+    assert last <= first + 0.11  # a poll later at most
+
+
+def test_people_are_told_how_long_an_outage_may_take_and_took(play):
+    notes, endpoint = [], outage(100.0)
+    retries = Retries(attempts=1, patience=500.0)
+    retries.breaker.notify = notes.append
+
+    async def scenario():
+        await retries.call(endpoint.ask)
+        await retries.call(endpoint.ask)
+
+    play(scenario())
+    began, ended = notes
+    assert began == "waiting for the endpoint, 500 s at most: said"
+    seconds = re.fullmatch(r"the endpoint answers again after (\d+) s", ended)[1]
+    assert 100 <= int(seconds) <= 116
+
+
+def test_a_fault_of_a_requests_own_tells_nobody_until_it_waits_for_long(play):
+    """Waits of two seconds and more are shown, and one of many in ten seconds."""
+    notes, retries = [], Retries(attempts=9, first_wait=8.0)
+    retries.breaker.notify = notes.append
+
+    async def scenario():
+        await retries.call(Endpoint(None).ask)
+        await retries.call(Endpoint({**FAULT, "after": 1.9}, None).ask)
+        silent = list(notes)
+        for _ in range(3):
+            await retries.call(Endpoint({**FAULT, "after": 2.0}, None).ask)
+        return silent
+
+    assert play(scenario()) == []
+    assert notes == ["waiting 2 s before the next attempt: said"]
 
 
 def test_probes_come_at_growing_intervals_of_at_most_fifteen_seconds(play):
@@ -373,6 +421,63 @@ def test_rate_limits_cost_no_attempt_and_few_refusals(play):
     assert [answer for answer, _ in answers] == ["answer"] * 400
     assert seconds < 400 / 10 * 1.5
     assert limit.refused < 200
+
+
+def test_a_pace_is_cut_by_refusals_and_rises_faster_far_below_its_ceiling(play):
+    """Each answer raises the rate by 15 %, and by 2 % above 0.81 of the last refused rate."""
+    pace, entered = Pace(), []
+
+    async def request(answered):
+        await pace.enter()
+        entered.append(time.monotonic())
+        await asyncio.sleep(0.001)
+        if answered:
+            pace.answered()
+        else:
+            pace.refused(entered[-1], 0.0)
+
+    async def scenario():
+        for answered in [True] * 10 + [False] + [True] + [False] * 3 + [True] * 5:
+            await request(answered)
+
+    play(scenario())
+    first = 10 * 0.9  # of ten answers within a second
+    ceiling = first * 1.15
+    low = ceiling * 0.9**3
+    rates = [ceiling, ceiling * 0.9, ceiling * 0.9**2, low]
+    rates += [low * 1.15, low * 1.15 * 1.02, low * 1.15 * 1.02**2, low * 1.15 * 1.02**3]
+    gaps = [later - one for one, later in itertools.pairwise(entered[11:])]
+    assert gaps == pytest.approx([1 / rate for rate in rates], rel=1e-6)
+
+
+def test_the_slowest_pace_is_a_request_in_twenty_seconds(play):
+    pace, entered = Pace(), []
+
+    async def scenario():
+        for _ in range(80):
+            await pace.enter()
+            entered.append(time.monotonic())
+            pace.refused(entered[-1], 0.0)
+
+    play(scenario())
+    assert entered[-1] - entered[-2] == pytest.approx(20.0)
+    assert entered[2] - entered[1] == pytest.approx(1 / 0.9**2)  # nothing was answered
+
+
+def test_a_pace_is_cut_once_by_requests_made_before_the_cut(play):
+    pace = Pace()
+
+    async def scenario():
+        began = time.monotonic()
+        await asyncio.sleep(1)
+        for made in (began, began, began):
+            pace.refused(made, 0.0)
+        await pace.enter()
+        first = time.monotonic()
+        await pace.enter()
+        return time.monotonic() - first
+
+    assert play(scenario()) == pytest.approx(1 / 0.9)
 
 
 def test_retry_after_holds_the_refused_request(play):

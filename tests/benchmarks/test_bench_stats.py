@@ -161,7 +161,7 @@ def test_solved_by_turn_and_pass_at_k(tmp_path):
 
 
 def test_every_protocol_of_the_package_fills_its_table(tmp_path):
-    for name in ("paper", "paper-representations", "strategies"):
+    for name in ("paper", "paper-released", "paper-representations", "paper-trained", "strategies"):
         plan = load_plan(name)
         columns = [{**each, "episodes": 2} for each in plan.data["columns"]]
         for each in columns:
@@ -179,7 +179,7 @@ def test_every_protocol_of_the_package_fills_its_table(tmp_path):
         with RunWriter(tmp_path / name, Protocol(tuple(grids), ({"name": "oracle"},))) as folder:
             run(folder, [Oracle()])
         table = plan_table(small, runs.rows(tmp_path / name))
-        ours = [row for row in table.rows if not row.published]
+        ours = [row for row in table.rows if row.source == "run"]
         assert len(ours) == len(plan.values)
         for row in ours:
             values = dict(zip(table.columns, row.values, strict=True))
@@ -200,7 +200,7 @@ def test_svg_columns_are_its_scores_not_its_success():
         "flagged": True,
     }
     table = plan_table(plan, [row])
-    ours = next(each for each in table.rows if not each.published)
+    ours = next(each for each in table.rows if each.source == "run")
     values = dict(zip(table.columns, ours.values, strict=True))
     shown = values["SVG", "Dino"], values["SVG", "DreamSim"], values["SVG", "average"]
     assert [each.value for each in shown] == [0.9, 0.6, 0.75]

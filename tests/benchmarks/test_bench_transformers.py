@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -10,9 +11,13 @@ torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
 from runs import episodes, play  # noqa: E402
+from typer.testing import CliRunner  # noqa: E402
 
 from vagen_benchmarks.agents.factory import Asked, make_agents  # noqa: E402
+from vagen_benchmarks.cli import app  # noqa: E402
 from vagen_benchmarks.errors import ProtocolError  # noqa: E402
+from vagen_benchmarks.runs.run_folder import RunFolder  # noqa: E402
+from vagen_benchmarks.sharing.verify import verify  # noqa: E402
 
 
 def test_folder_without_a_model_is_one_clear_error(tmp_path):
@@ -84,3 +89,31 @@ def test_a_checkpoint_of_vagens_main_branch_is_asked_in_its_format(tmp_path, mon
     system = str(prompts[-1][0]["content"])
     assert "<think>...</think><answer>...</answer>" in system
     assert "<observation>" not in system
+
+
+def test_one_command_plays_a_released_folder_and_its_run_verifies(tmp_path):
+    """Weights in shards, names as transformers 4 wrote them, slow-processor files: what VAGEN and ViSkill released."""
+    import families
+    from safetensors.torch import load_file, save_file
+
+    folder = Path(families.save("qwen2_5_vl", tmp_path / "checkpoint"))
+    weights = load_file(folder / "model.safetensors")
+    assert any(name.startswith("visual.") for name in weights)
+    (folder / "model.safetensors").unlink()
+    shards = {}
+    for number, names in enumerate((sorted(weights)[::2], sorted(weights)[1::2]), 1):
+        shard = f"model-{number:05}-of-00002.safetensors"
+        save_file({name: weights[name] for name in names}, folder / shard, {"format": "pt"})
+        shards |= dict.fromkeys(names, shard)
+    index = {"metadata": {}, "weight_map": shards}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+    protocol = tmp_path / "short.toml"
+    protocol.write_text(
+        "[sampling]\nmax_tokens = 8\n[options]\nmax_turns = 2\n"
+        '[[columns]]\nname = "Sokoban"\nenv = "sokoban"\nepisodes = 1\n'
+    )
+    words = ["bench", "-p", protocol, "-a", f"transformers:{folder}", "--profile", "vagen-main"]
+    shown = CliRunner().invoke(app, [*map(str, words), "--out", str(tmp_path / "run")])
+    assert shown.exit_code == 0, shown.output
+    assert [turn["reply"] for turn in episodes(tmp_path / "run")[0].turns]
+    assert verify(RunFolder(tmp_path / "run")).ok

@@ -1,4 +1,4 @@
-"""`preset="released"` of the grids is VAGEN's released code, line by line of the table in docs/paper.md."""
+"""`preset="released"` of the grids is VAGEN's released code, line by line of the table in docs/papers.md."""
 
 from __future__ import annotations
 

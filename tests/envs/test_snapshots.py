@@ -20,16 +20,28 @@ from hypothesis import strategies as st
 
 import vagen_envs  # noqa: F401
 from vagen_adapters.two_player_sokoban.seat import TwoPlayerSokobanSeat
-from vagen_envs.errors import EpisodeOverError, LevelError, SnapshotError
+from vagen_envs.errors import (
+    ConfigError,
+    EpisodeOverError,
+    LevelError,
+    SimulatorError,
+    SnapshotError,
+)
+from vagen_envs.frozen_lake.env import FrozenLakeEnv
+from vagen_envs.spaces import MAX_TEXT_LENGTH
 
 SOKOBAN, LAKE = "vagen/Sokoban-v0", "vagen/FrozenLake-v0"
+SAFE = ("SFFF", "FFFF", "FFFF", "FFHG")
+"""A lake in which few moves don't end an episode."""
 
 
 def played(env_id=SOKOBAN, **options):
     env = gym.make(env_id, **options).unwrapped
     env.reset(seed=7)
     env.reset(options={"split": "val"})
-    env.step("<answer>Up, Nonsense \ud800 é</answer>")
+    turn = env.step("<answer>Up</answer>")[4]["turn"]
+    assert turn.executed
+    env.step("Nonsense \ud800 é")
     return env
 
 
@@ -161,8 +173,10 @@ def test_the_same_prompts_elsewhere_are_the_same_configuration(tmp_path):
         played(prompt_pack=str(tmp_path / "three")).restore(moment)
 
 
-EPISODE, WORLD, STATE, PIXELS = 2, 7, 8, 9
-"""Places: of the episode in a snapshot; in the episode, of the world, and of a state and pixels that are carried."""
+EPISODE, CONTENT, TURNS, STEPS, RUNNING, TEXT, WORLD, STATE, PIXELS = 2, *range(2, 10)
+"""Places: of the episode in a snapshot; in the episode, of the counts, the text that was shown, the
+world, and a state and pixels that are carried.
+"""
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
     lambda inner: (
@@ -283,6 +297,157 @@ def test_what_is_carried_and_is_none_is_refused(env_id, place, wrong):
     with pytest.raises(SnapshotError):
         env.restore(forged(good, body))
     env.restore(good)
+    env.step("x")
+
+
+def said_of_an_episode(env, **changes):
+    """A snapshot of this moment, in which the episode says something else."""
+    body = body_of(env.snapshot())
+    for name, value in changes.items():
+        body[EPISODE][globals()[name]] = value
+    return forged(env.snapshot(), body)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"TURNS": 3}, "the budget is spent, but the episode goes on"),
+        ({"STEPS": 9, "WORLD": ["Up"] * 9}, "the budget is spent, but the episode goes on"),
+        ({"TURNS": -1}, "-1 is no number of levels, turns or steps"),
+        ({"STEPS": True}, "True is no number of levels, turns or steps"),
+        ({"STEPS": 0}, "more or fewer than were counted"),
+        ({"WORLD": ["Down", "Fly"]}, "an action can't be read"),
+        ({"RUNNING": 1}, "a level is malformed"),
+        ({"CONTENT": None}, "a level is malformed"),
+        ({"CONTENT": "another"}, "it was drawn by another version"),
+        ({"TEXT": "x" * (MAX_TEXT_LENGTH + 1)}, "no text, or too long"),
+        ({"TEXT": None}, "no text, or too long"),
+    ],
+)
+def test_an_episode_that_cannot_be_is_refused_and_none_is_running(changes, said):
+    env = gym.make(LAKE, desc=SAFE, max_turns=3, max_steps=9).unwrapped
+    env.reset(seed=7)
+    env.step("<answer>Down,Right</answer>")
+    good = env.snapshot()
+    with pytest.raises(SnapshotError, match=rf"the snapshot's inside is wrong .*{said}.*; restore"):
+        env.restore(said_of_an_episode(env, **changes))
+    with pytest.raises(EpisodeOverError):
+        env.step("x")
+    env.restore(good)
+    env.step("x")
+
+
+def test_an_episode_at_its_bounds_is_restored():
+    """The last turn is to come, with the longest text; or the budget is spent, and it is over."""
+    env = gym.make(LAKE, max_turns=3).unwrapped
+    env.reset(seed=7)
+    for changes in (
+        {"TURNS": 2, "TEXT": "x" * MAX_TEXT_LENGTH},
+        {"TURNS": 3, "RUNNING": False},
+    ):
+        moment = said_of_an_episode(env, **changes)
+        twin = gym.make(LAKE, max_turns=3).unwrapped
+        twin.restore(moment)
+        assert body_of(twin.snapshot()) == body_of(moment)
+        assert twin._running is changes.get("RUNNING", True)
+
+
+def test_a_moment_in_a_longer_episode_is_as_if_played_here():
+    """What was played before the restore is part of the next snapshot."""
+    env, twin = (gym.make(LAKE, desc=SAFE).unwrapped for _ in range(2))
+    env.reset(seed=3)
+    env.step("<answer>Up</answer>")
+    twin.reset(seed=8)
+    twin.step("<answer>Left,Left</answer>")
+    twin.restore(env.snapshot())
+    for each in (env, twin):
+        each.step("<answer>Left</answer>")
+    assert twin.snapshot() == env.snapshot()
+    assert body_of(twin.snapshot())[EPISODE][WORLD] == ["Up", "Left"]
+
+
+@pytest.mark.parametrize("observation", ["image", "text"])
+def test_a_carried_state_and_picture_are_shown_again(observation):
+    """Environments that can't look again carry what was seen."""
+    pytest.importorskip("scipy")
+    env, twin = (gym.make("vagen/Sample-v0", observation=observation).unwrapped for _ in range(2))
+    env.reset(seed=1)
+    twin.reset(seed=2)
+    twin.restore(env.snapshot())
+    assert twin.observed == env.observed
+    assert twin.true_state == env.true_state
+    assert (twin.observed.picture is None) == (observation == "text")
+    assert twin.snapshot() == env.snapshot()
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda moment: "text", "a snapshot is bytes, not str; pass what"),
+        (lambda moment: b"", "not a snapshot of form 3; pass what"),
+        (lambda moment: moment.replace(b" 3 ", b" 2 ", 1), "not a snapshot of form 3; pass what"),
+        (lambda moment: moment[:-1], "damaged or cut off"),
+        (lambda moment: forged(moment, b"["), r"can't be read \(JSONDecodeError: "),
+        (lambda moment: forged(moment, {}), r"can't be read \(its body is a dict\)"),
+        (lambda moment: forged(moment, [7]), r"inside is wrong \(ValueError: not enough values"),
+    ],
+)
+def test_bytes_are_refused_with_the_reason(change, said):
+    env = played()
+    with pytest.raises(SnapshotError, match=said):
+        env.restore(change(env.snapshot()))
+
+
+def test_other_options_are_told_by_their_fingerprints():
+    one, other = gym.make(LAKE).unwrapped, gym.make(LAKE, max_turns=9).unwrapped
+    here, there = (each._heading.split()[3].decode()[:16] for each in (one, other))
+    with pytest.raises(SnapshotError, match=rf"\(fingerprint {there}, here {here}"):
+        one.restore(other.snapshot())
+
+
+class Breaks(FrozenLakeEnv):
+    """A simulator that fails, or gives something else than it must."""
+
+    fault = None
+
+    def _execute(self, action):
+        if self.fault == "raises":
+            raise ZeroDivisionError("division by zero")
+        if self.fault == "config":
+            raise ConfigError("a reason of the environment's own")
+        return None if self.fault == "returns" else super()._execute(action)
+
+
+@pytest.mark.parametrize(
+    ("fault", "kinds", "said"),
+    [
+        (
+            "raises",
+            [SimulatorError] * 2,
+            r"ZeroDivisionError: division by zero.*test_snapshots\.py",
+        ),
+        (
+            "returns",
+            [SimulatorError] * 2,
+            r"Breaks\._execute\(\) returned a NoneType; .* a Executed",
+        ),
+        ("config", [ConfigError, SnapshotError], "a reason of the environment's own"),
+    ],
+)
+def test_a_simulator_that_fails_ends_the_episode_and_is_named(fault, kinds, said):
+    env = Breaks()
+    env.reset(seed=1)
+    env.step("<answer>Up</answer>")
+    moment = env.snapshot()
+    env.fault = fault
+    acts = (lambda: env.step("<answer>Up</answer>"), lambda: env.restore(moment))
+    for act, kind in zip(acts, kinds, strict=True):
+        with pytest.raises(kind, match=said):
+            act()
+        with pytest.raises(EpisodeOverError):
+            env.step("x")
+    env.fault = None
+    env.restore(moment)
     env.step("x")
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import gymnasium as gym
 import pytest
 from hypothesis import given, settings
@@ -9,9 +11,10 @@ from hypothesis import strategies as st
 
 import vagen_envs  # noqa: F401
 from vagen_envs.frozen_lake.state import FrozenLakeState
+from vagen_envs.svg.state import SvgState
 from vagen_rewards import RuleJudge
 from vagen_rewards.credit import kept_out, words_of
-from vagen_rewards.scores import Statement, statements_of
+from vagen_rewards.scores import Score, Statement, statements_of
 
 LAKE = ("SFFF", "FFHF", "FFFH", "FFFG")
 
@@ -68,6 +71,31 @@ def test_what_is_there_twice_may_be_told_twice(env):
     assert values[2:] == [-1.0, -1.0]
 
 
+def circles(count):
+    """A picture with so many equal red circles beside a blue square."""
+    circle = ("circle", "filled", "#ff0000", 20, 20, 10, 10)
+    return SvgState((*[circle] * count, ("rectangle", "filled", "#0000ff", 70, 70, 20, 20)))
+
+
+@pytest.mark.parametrize("part", ["grounding", "world_modeling"])
+@pytest.mark.parametrize("told", [1, 3])
+def test_what_a_state_tells_several_times_holds_as_often(env, part, told):
+    """Equal circles are told one by one; one more than there are is false."""
+    circle = "The target has a filled red circle at (20, 20), 10 wide and 10 high."
+    text = " ".join([circle] * (told + 1))
+    turn, _ = said(env, text, text)
+    statement = Statement(part, text, circles(told))
+    (field,) = words_of(turn, [(statement, RuleJudge().read(statement))])
+    assert [value for _, value in field.truths] == [1.0] * told + [-1.0]
+
+
+def test_a_sentence_is_as_true_as_the_share_of_its_claims_that_hold(env):
+    """One of two, all of two, none of two."""
+    assert truths(env, "The target is above and to the right of the player.") == [0.0]
+    assert truths(env, "The target is below and to the right of the player.") == [1.0]
+    assert truths(env, "The target is above and to the left of the player.") == [-1.0]
+
+
 def test_a_false_claim_is_false_however_often(env):
     assert truths(env, " ".join([FALSE] * 3)) == [-1.0] * 3
 
@@ -84,7 +112,7 @@ def test_each_field_stands_where_the_reply_has_it(env):
 def test_a_reply_kept_out_is_false_as_a_whole(env):
     turn, _ = said(env, TRUE)
     (field,) = kept_out(turn)
-    assert field.span == (0, len(turn.reply))
+    assert (field.part, field.span) == ("grounding", (0, len(turn.reply)))
     assert field.truths == (((0, len(turn.reply)), -1.0),)
 
 
@@ -92,4 +120,23 @@ def test_words_that_the_reply_does_not_hold_have_no_credit(env):
     turn, _ = said(env, TRUE)
     state = FrozenLakeState(4, (0, 0), (3, 3), ())
     statement = Statement("grounding", "Words of another reply.", state)
-    assert words_of(turn, [(statement, RuleJudge().read(statement))]) == ()
+    theirs = statement, RuleJudge().read(statement)
+    own = statements_of(turn)[0]
+    assert words_of(turn, [theirs]) == ()
+    assert len(words_of(turn, [theirs, (own, RuleJudge().read(own))])) == 1
+
+
+def test_an_unscored_field_has_no_credit_and_the_others_have(env):
+    turn, _ = said(env, TRUE, TRUE)
+    one, other = statements_of(turn)
+    readings = [(one, Score.unscored("no answer")), (other, RuleJudge().read(other))]
+    assert [field.part for field in words_of(turn, readings)] == ["world_modeling"]
+
+
+def test_words_with_which_a_reply_begins_have_credit(env):
+    turn, _ = said(env, TRUE)
+    turn = dataclasses.replace(turn, reply=f"{TRUE} {FALSE}")
+    statement = Statement("grounding", TRUE, turn.before)
+    (field,) = words_of(turn, [(statement, RuleJudge().read(statement))])
+    assert field.span == (0, len(TRUE))
+    assert [value for _, value in field.truths] == [1.0]

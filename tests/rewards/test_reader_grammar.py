@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import re
+import tomllib
 from importlib.resources import files
 from pathlib import Path
 
@@ -12,7 +14,7 @@ from lark.exceptions import LarkError
 
 from vagen_envs.core import State
 from vagen_rewards import RuleJudge
-from vagen_rewards.reader import read, sentences
+from vagen_rewards.reader import clauses, read, sentences
 from vagen_rewards.scores import Statement
 
 PAGE = Path(__file__).parents[2] / "docs" / "judges.md"
@@ -33,8 +35,13 @@ def examples() -> list[tuple[str, str]]:
     return found
 
 
+def forget() -> None:
+    """Empty what the reader keeps between texts."""
+    for kept in (read, sentences._told, clauses.forms, clauses.parser):
+        kept.cache_clear()
+
+
 def is_read(kind: str, text: str) -> bool:
-    read.cache_clear()
     reading = read(kind, text, "grounding")
     return bool(reading.claims) and not reading.unread
 
@@ -44,30 +51,61 @@ def test_each_example_of_the_page_is_read_whole(kind, text):
     assert is_read(kind, text)
 
 
+def more_sentences() -> list[tuple[str, str]]:
+    """Kind and text of the sentences beside those of the page."""
+    table = tomllib.loads(Path(__file__).with_name("forms.toml").read_text(encoding="utf-8"))
+    return [(kind, text) for kind, texts in table.items() for text in texts]
+
+
 def forms() -> list[int]:
     """Numbers of the grammar's lines that are forms."""
     return [i for i, line in enumerate(GRAMMAR.splitlines()) if "->" in line and "//" in line]
 
 
 @pytest.mark.parametrize("number", forms())
-def test_each_form_of_the_grammar_has_an_example_on_the_page(number, monkeypatch):
+def test_each_form_of_the_grammar_has_an_example(number, monkeypatch):
     """Without the line some example isn't read any more."""
     lines = GRAMMAR.splitlines()
     start, form = re.match(r"(\s*\??\w*:|\s*\|)(.*)", lines[number]).groups()
     alias = re.search(r"->.*", form)[0]
     lines[number] = f"{start} _NEVER {alias}"
     lines.append("%declare _NEVER")
-    monkeypatch.setattr(sentences, "grammar", lambda: "\n".join(lines))
-    sentences.parser.cache_clear()
-    sentences._parsed.cache_clear()
+    monkeypatch.setattr(clauses, "grammar", lambda: "\n".join(lines))
+    forget()
     try:
-        assert not all(is_read(kind, text) for kind, text in examples())
+        assert not all(is_read(kind, text) for kind, text in [*examples(), *more_sentences()])
     except LarkError as error:
         pytest.fail(f"the grammar without this line is none: {error}")
     finally:
-        sentences.parser.cache_clear()
-        sentences._parsed.cache_clear()
-        read.cache_clear()
+        forget()
+
+
+@pytest.mark.parametrize(("kind", "text"), more_sentences())
+def test_each_form_is_read_whole(kind, text):
+    assert is_read(kind, text)
+
+
+def test_each_alternative_of_the_grammar_is_used():
+    """A sentence above goes through each of the rules that the parser makes of the grammar."""
+    forget()
+    used: set[str] = set()
+    rules: dict[str, None] = {}
+    for start in ("clause", "elements"):
+        parser = clauses.parser(start)
+        rules |= dict.fromkeys(map(str, parser.rules))
+        callbacks = parser.parser.parser.parser.callbacks  # called when a rule has been matched
+        for rule, build in callbacks.items():
+            callbacks[rule] = functools.partial(_used, used, str(rule), build)
+    for kind, text in [*examples(), *more_sentences()]:
+        read(kind, text, "grounding")
+    forget()
+    unused = [rule for rule in rules if rule not in used]
+    assert not unused, "\n".join(unused)
+
+
+def _used(used, rule, build, children):
+    used.add(rule)
+    return build(children)
 
 
 def statements() -> tuple[dict[str, State], list[dict[str, str]]]:

@@ -7,10 +7,17 @@ import pytest
 
 import vagen_envs  # noqa: F401
 from vagen_envs.frozen_lake.state import FrozenLakeState
-from vagen_rewards import RepetitionPenalty, RuleJudge, Score, Statement, VisualReasoningReward
+from vagen_rewards import (
+    ReasoningReward,
+    RepetitionPenalty,
+    RuleJudge,
+    Score,
+    Statement,
+    VisualReasoningReward,
+)
 from vagen_rewards.errors import JudgeConfigError
 from vagen_rewards.hacking import CAPACITY, distinct_responses, entropy, rewarded_sentences
-from vagen_rewards.scores import Judge, score_turn
+from vagen_rewards.scores import Judge, TurnScores, score_turn
 
 GIFT = "The player will be at the position of the gift."
 
@@ -47,18 +54,72 @@ def test_every_sentence_of_the_top_is_frequent():
     assert fined == {"up": -0.1, "down": -0.1, "left": -0.1, "right": 0.0}
 
 
+def test_ten_sentences_are_frequent_by_default():
+    penalty = RepetitionPenalty()
+    texts = [f"sentence {i}." for i in range(11)]
+    for i, text in enumerate(texts):
+        for _ in range(50 - i):
+            penalty.fine(text, 1.0)
+    assert [penalty.fine(text, 0.0) for text in texts] == [-0.1] * 10 + [0.0]
+
+
 def test_memory_is_bounded():
     penalty = RepetitionPenalty()
+    fines = []
     for i in range(3 * CAPACITY):
-        penalty.fine(f"sentence number {i}. {GIFT}", 0.0)
-    assert len(penalty.counts) <= 2 * CAPACITY
-    assert penalty.fine(GIFT, 0.0) == -0.1  # what is frequent is never forgotten
+        fines.append(penalty.fine(f"sentence number {i}. {GIFT}", 0.0))
+        assert len(penalty.counts) <= 2 * CAPACITY
+    assert fines == [0.0] * 8 + [-0.1] * (3 * CAPACITY - 8)  # what is frequent is never forgotten
 
 
-@pytest.mark.parametrize("options", [{"amount": 0.1}, {"threshold": 2}, {"top": 0}])
-def test_wrong_options_are_refused(options):
-    with pytest.raises(JudgeConfigError):
+def test_nothing_is_forgotten_below_the_capacity():
+    penalty = RepetitionPenalty(top=2 * CAPACITY, at_least=1)
+    for _ in range(2):
+        fines = [penalty.fine(f"sentence number {i}", 0.0) for i in range(2 * CAPACITY)]
+    assert set(fines) == {-0.1}
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"amount": 0.1}, "amount 0.1 must not be above 0"),
+        ({"threshold": 2}, "threshold 2 be from 0 to 1"),
+        ({"threshold": -0.1}, "threshold -0.1 be from 0 to 1"),
+        ({"top": 0}, "top 0 at least 1"),
+    ],
+)
+def test_wrong_options_are_refused(options, said):
+    with pytest.raises(JudgeConfigError, match=said):
         RepetitionPenalty(**options)
+
+
+def test_options_at_their_bounds():
+    """No fine at all; every repeated statement; none but the most frequent sentence."""
+    free = RepetitionPenalty(amount=0, at_least=1)
+    assert [free.fine(GIFT, 0.0) for _ in range(2)] == [0.0, 0.0]
+    lenient = RepetitionPenalty(threshold=0, at_least=1)
+    assert [lenient.fine(GIFT, value) for value in (0.0, 0.0, -0.1)] == [0.0, 0.0, -0.1]
+    strict = RepetitionPenalty(threshold=1, top=1, at_least=1)
+    assert [strict.fine(GIFT, value) for value in (0.99, 0.99, 1.0)] == [0.0, -0.1, 0.0]
+    assert strict.fine("Once.", 0.0) == strict.fine("Once.", 0.0) == 0.0
+
+
+@pytest.mark.parametrize("option", [None, False, ""])
+def test_there_is_no_penalty_unless_asked_for(option):
+    assert ReasoningReward(penalty=option).penalty is None
+
+
+@pytest.mark.parametrize("option", [True, "paper"])
+def test_the_papers_penalty_by_name(option):
+    penalty = ReasoningReward(penalty=option).penalty
+    assert (penalty.amount, penalty.threshold) == (-0.1, 0.7)
+
+
+def test_a_penalty_of_ones_own_is_taken_as_it_is():
+    own = RepetitionPenalty(top=3)
+    assert ReasoningReward(penalty=own).penalty is own
+    with pytest.raises(JudgeConfigError, match="'papr' is not known; use 'paper'"):
+        ReasoningReward(penalty="papr")
 
 
 def test_the_fine_stands_in_the_turn():
@@ -76,7 +137,9 @@ def test_the_fine_stands_in_the_turn():
 def test_variety():
     assert entropy([]) == 0.0
     assert entropy(["a b c d"]) == pytest.approx(2.0)
-    assert entropy(["a a", "a"]) == 0.0
+    assert entropy(["a a", "A"]) == 0.0
+    assert entropy(["a a a", "b"]) == pytest.approx(0.8112781244591328)  # of shares 3/4 and 1/4
+    assert distinct_responses([]) == 0.0
     assert distinct_responses(["A b", "a  b", "c"]) == pytest.approx(2 / 3)
 
 
@@ -103,6 +166,72 @@ def test_the_report_tells_catch_alls_from_descriptions():
         turns, [score_turn(turn, RuleJudge()) for turn in turns], RuleJudge()
     )
     assert honest[0].truth_rate < 0.5
+
+
+class Counted(Judge):
+    """Finds every sentence as right as `value` says, and keeps what it was asked."""
+
+    name = "counted"
+
+    def __init__(self, value):
+        self.value, self.asked = value, []
+
+    def score(self, statement):
+        self.asked.append(statement)
+        return Score(self.value, "")
+
+
+def turns_saying(observation, prediction, count):
+    """First turns of so many levels, whose replies say this."""
+    env = gym.make("vagen/FrozenLake-v0", observation="text")
+    reply = (
+        f"<think><observation>{observation}</observation><reasoning>-</reasoning>"
+        f"<prediction>{prediction}</prediction></think><answer>Up</answer>"
+    )
+    turns = []
+    for seed in range(count):
+        env.reset(seed=seed)
+        turns.append(env.step(reply)[4]["turn"])
+    return turns
+
+
+def test_the_report_counts_statements_and_adds_their_scores():
+    """A sentence counts once in a statement, and where its score is unknown for nothing."""
+    turns = turns_saying("One. One. Both.", "Other. Both.", 3)
+    scores = [
+        TurnScores(Score(1.0, ""), Score(0.5, "")),
+        TurnScores(Score(0.25, ""), Score.unscored("no answer")),
+        TurnScores(None, Score(0.25, "")),
+    ]
+    rows = rewarded_sentences(turns, scores, Counted(0.7))
+    found = {row.sentence: (row.count, row.value, row.truth_rate) for row in rows}
+    assert found == {"both": (5, 2.0, 1.0), "one": (2, 1.25, 1.0), "other": (3, 0.75, 1.0)}
+    assert [row.sentence for row in rows] == ["both", "one", "other"]
+    assert all(row.kinds == {"frozen_lake"} for row in rows)
+    for value in (0.69, None):
+        assert rewarded_sentences(turns, scores, Counted(value))[0].truth_rate == 0.0
+
+
+def test_the_report_asks_of_states_spread_over_the_turns():
+    turns = turns_saying("One.", "-", 11)
+    scores = [TurnScores(Score(1.0, "")) for _ in turns]
+    judge = Counted(1.0)
+    rewarded_sentences(turns, scores, judge, probes=3)
+    assert [each.state for each in judge.asked] == [turns[i].before for i in (0, 3, 6)]
+    assert {(each.part, each.text) for each in judge.asked} == {("grounding", "one")}
+    judge = Counted(1.0)
+    rewarded_sentences(turns, scores, judge)
+    assert [each.state for each in judge.asked] == [turn.before for turn in turns]
+    judge = Counted(1.0)
+    rewarded_sentences(turns * 10, scores * 10, judge)
+    assert len(judge.asked) == 50
+
+
+def test_the_report_has_the_twenty_sentences_that_earned_most():
+    turns = turns_saying(" ".join(f"Sentence {i}." for i in range(25)), "-", 1)
+    scores = [TurnScores(Score(1.0, ""))]
+    assert len(rewarded_sentences(turns, scores, Counted(1.0))) == 20
+    assert len(rewarded_sentences(turns, scores, Counted(1.0), n=2)) == 2
 
 
 def test_in_vector_environments():

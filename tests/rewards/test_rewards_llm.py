@@ -9,6 +9,7 @@ import pickle
 import re
 import sqlite3
 import time
+from urllib.parse import quote
 
 import gymnasium as gym
 import pytest
@@ -18,9 +19,10 @@ import vagen_envs  # noqa: F401
 from vagen_envs.core import State
 from vagen_envs.frozen_lake.state import FrozenLakeState
 from vagen_envs.sokoban.state import SokobanState
-from vagen_rewards import ReasoningReward, Statement
+from vagen_rewards import ReasoningReward, Statement, make_judge
 from vagen_rewards.errors import JudgeConfigError
 from vagen_rewards.llm import LLMJudge, Price, register_structured
+from vagen_rewards.llm.endpoint import key_for
 from vagen_rewards.llm.extract import facts_in
 from vagen_rewards.llm.verdicts import JudgePrompts, fenced, read_verdict
 from vagen_rewards.reader import Claim, Reading, read, register_reader
@@ -393,6 +395,71 @@ def test_it_can_be_sent_to_another_process_without_its_key(server, judge, tmp_pa
     assert copy.score(statement()).value == 1.0
     assert len(server.requests) == 1
     copy.close()
+
+
+KEY = 'sk-5f1c9e7a2b8d"4c60'
+
+
+def refusing(server):
+    """A script that quotes what it was sent in its refusal."""
+
+    def script(number, body):
+        sent = f"{server.headers[number]} {server.paths[number]}"
+        return 401, {}, {"error": {"message": sent}}
+
+    return script
+
+
+def test_openais_key_goes_to_another_host_only_if_it_is_asked_for(server, judge, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-openai-0123")
+    server.script = refusing(server)
+    asked = judge(api_key=None)
+    (score,) = asyncio.run(asked.score_many([statement()]))
+    assert "sk-of-openai" not in str(server.headers)
+    assert "OPENAI_API_KEY isn't sent to 127.0.0.1" in score.reason
+    named = judge(api_key=None, key_from="OPENAI_API_KEY")
+    (score,) = asyncio.run(named.score_many([statement()]))
+    assert server.headers[-1]["authorization"] == "Bearer sk-of-openai-0123"
+    assert "sk-of-openai" not in score.reason
+    monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+    own = make_judge("rule,llm:m")
+    asyncio.run(own.judges[1].score_many([statement()]))
+    assert server.headers[-1]["authorization"] == "Bearer sk-of-openai-0123"
+    own.judges[1].close()
+    with pytest.raises(JudgeConfigError, match="NOT_SET"):
+        judge(api_key=None, key_from="NOT_SET")
+
+
+def test_openais_own_hosts_get_its_key():
+    for url in ("https://api.openai.com/v1", "https://eu.api.openai.com/v1", None):
+        assert key_for(url, None, None) is None
+    for url in ("https://api.openai.com.evil.test/v1", "https://notopenai.com", "http://[::1]/v1"):
+        assert key_for(url, None, None) == "none"
+
+
+@pytest.mark.parametrize("echo", ["verdict", "error"])
+@pytest.mark.parametrize("way", ["key", "variable", "password", "parameter"])
+def test_what_a_server_quotes_of_its_keys_is_kept_nowhere(server, tmp_path, monkeypatch, way, echo):
+    monkeypatch.setenv("MINE", KEY)
+    host = server.url.removeprefix("http://")
+    given = {
+        "key": {"api_key": KEY},
+        "variable": {"key_from": "MINE"},
+        "password": {"base_url": f"http://me:{quote(KEY)}@{host}"},
+        "parameter": {"base_url": f"{server.url}?subscription={quote(KEY)}"},
+    }[way]
+    texts = (KEY, json.dumps(KEY), quote(KEY, safe=""))
+    quoted = " ".join(texts)
+    verdict = f"<think>{quoted}</think><answer>YES</answer>"
+    answer = (401, {}, {"error": {"message": quoted}})
+    server.script = lambda number, body: verdict if echo == "verdict" else answer
+    cache = tmp_path / "replies.sqlite"
+    asked = LLMJudge("m", cache=cache, **{"base_url": server.url, **given})
+    (score,) = asyncio.run(asked.score_many([statement()]))
+    assert score.scored == (echo == "verdict"), score
+    asked.close()
+    held = b"".join(path.read_bytes() for path in tmp_path.iterdir()) + score.reason.encode()
+    assert all(text.strip('"').encode() not in held for text in texts)
 
 
 def test_options_and_prompts(tmp_path):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 from vagen_envs.bounds import REWARD, Open, Several, Whole
 from vagen_envs.config import Representation, SolvableConfig
@@ -15,6 +15,7 @@ from vagen_envs.grid import ACTIONS, GridEnv
 from vagen_envs.replies import Action
 from vagen_envs.seeding import HashStream, Split, content_hash
 from vagen_envs.sokoban.boards import Boards, load_boards
+from vagen_envs.sokoban.gym_sokoban import GymSokobanRooms
 from vagen_envs.sokoban.levels import Level, Solutions, draw_level, longest_solution
 from vagen_envs.sokoban.simulator import SokobanSimulator
 from vagen_envs.tables import SplitBy
@@ -34,6 +35,7 @@ class SokobanConfig(SolvableConfig):
         "min_solution_length",
         "max_solution_length",
         "boards",
+        "generator",
     )
     representations: ClassVar[tuple[Representation, ...]] = (
         "natural_language",
@@ -76,6 +78,10 @@ class SokobanConfig(SolvableConfig):
     the released code uses it as a maximum, which is the preset `released` (1 to 5)."""
     max_solution_length: Annotated[int, Whole(1, 60), Open()] = 9
     """Most moves of a shortest solution: 9 is what three turns of three actions can do."""
+    generator: Annotated[Literal["own", "gym-sokoban"], Open()] = "own"
+    """`own` draws the length of the solution first, each length of the window equally likely.
+    `gym-sokoban` draws rooms with that package (extra `gym-sokoban`) until one is in the window, as
+    the released code does: most are short, and no box begins on a target."""
     boards: str | None = None
     """Path of a file of boards in the XSB format, or of a folder of such files, as Boxoban and
     XSokoban have them (see `vagen_envs.sokoban.boards`); `None` generates boards. The options for
@@ -132,7 +138,9 @@ class SokobanConfig(SolvableConfig):
             self.require(
                 self.boards.strip() != "", "boards", "the path of a file or folder, or left out"
             )
-            for name in (*self.level_fields[:-1], "difficulty"):
+            for name in (*self.level_fields, "difficulty"):
+                if name == "boards":
+                    continue
                 self.require(
                     getattr(self, name) == getattr(type(self), name),
                     name,
@@ -172,7 +180,10 @@ class SokobanConfig(SolvableConfig):
         """Levels depend on what the boards are, not on the path where they lie."""
         if self.boards is not None:
             return {"boards": self.imported.name}
-        return {name: getattr(self, name) for name in self.level_fields[:-1]}
+        own = {name: getattr(self, name) for name in self.level_fields if name != "boards"}
+        if self.generator == "own":  # the levels of before there was another
+            del own["generator"]
+        return own
 
 
 class SokobanEnv(GridEnv):
@@ -200,6 +211,7 @@ class SokobanEnv(GridEnv):
         return {"legend": "" if self.config.observation == "image" else legend}
 
     def _picture_shape(self) -> tuple[int, int, int]:
+        self._rooms = GymSokobanRooms() if self.config.generator == "gym-sokoban" else None
         return self._tiled(*self.config.size, self.config.scale)
 
     def _drawn(self, stream: HashStream, split: Split) -> SokobanSimulator:
@@ -220,6 +232,15 @@ class SokobanEnv(GridEnv):
                     'split, or split_by="all", which puts every board into every split'
                 )
             return boards.level(split, self._published(range(len(boards.splits[split]))))
+        if self._rooms is not None:
+            return self._rooms.draw(
+                stream,
+                split,
+                size=config.dim_room,
+                num_boxes=config.num_boxes,
+                shortest=config.min_solution_length,
+                longest=config.max_solution_length,
+            )
         return draw_level(
             stream,
             split,
@@ -250,8 +271,11 @@ class SokobanEnv(GridEnv):
             rewards.append(RewardTerm("success", config.success_reward))
         if config.step_reward and (config.step_reward_when_solved or not self.simulator.solved):
             rewards.append(RewardTerm("step", config.step_reward))
-        blocked = f"{action.name} was blocked." if moved is None else ""
-        return Executed(action.text, moved is not None, tuple(rewards), blocked)
+        told = self._feedback(action.name, moved, self.simulator)
+        return Executed(action.text, moved is not None, tuple(rewards), told)
+
+    def _feedback(self, action: str, went: int | None, _simulator: SokobanSimulator) -> str:
+        return f"{action} was blocked." if went is None else ""
 
     def plan(self) -> Sequence[str]:
         """A shortest solution from here. Raises LevelError if a box is stuck."""

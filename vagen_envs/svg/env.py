@@ -101,6 +101,9 @@ class SvgConfig(EnvConfig):
     """From this score on, the final picture counts as the target in the metric `success`; by
     default where the scorer finds the two the same, see `SAME_PICTURE`. The paper has no success
     for this task."""
+    show_drawing: Annotated[bool, Open()] = True
+    """Whether the picture shows the last drawing beside the target, and the text its similarity.
+    Without, turns show the target alone, as VAGEN's appendix B does."""
     separator: str = "~~"
     max_actions_per_turn: Annotated[int, Open(Whole(1, 3))] = 1
     max_turns: int = 2
@@ -168,7 +171,7 @@ class SvgEnv(VagenEnv):
         else:
             self._scorer = make_scorer(config.scorer, config.scorer_weights)
         self._enough = config.success_score or SAME_PICTURE[self._scorer.name]
-        return config.size, 2 * config.size + GAP, 3
+        return config.size, 2 * config.size + GAP if config.show_drawing else config.size, 3
 
     def _load(self, stream: HashStream, split: Split) -> None:
         config = self.config
@@ -232,7 +235,7 @@ class SvgEnv(VagenEnv):
         size = self.config.size
         pixels = np.full(self._shape, _GREY, np.uint8)
         pixels[:, :size] = self._target
-        if (drawn := self._drawn) is not None:
+        if self.config.show_drawing and (drawn := self._drawn) is not None:
             pixels[:, size + GAP :] = drawn
         return Picture(pixels)
 
@@ -255,8 +258,9 @@ class SvgEnv(VagenEnv):
             for name, score in self._scores.items()
         ]
         self._without_effect = drawing.without_effect
-        feedback = f"Its similarity to the target is {self._score:.3f} of 1."
-        feedback += _not_drawn(drawing.without_effect)
+        feedback = _not_drawn(drawing.without_effect)
+        if self.config.show_drawing:
+            feedback = f"Its similarity to the target is {self._score:.3f} of 1.{feedback}"
         effective = before is None or not np.array_equal(before, drawing.pixels)
         return Executed(summary, effective, tuple(rewards), feedback)
 

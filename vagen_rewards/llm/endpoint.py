@@ -13,8 +13,17 @@ import os
 import threading
 from collections.abc import Callable
 from typing import Any
+from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
+from vagen_rewards.errors import JudgeConfigError
 from vagen_rewards.usage import Spending
+
+KEY = "OPENAI_API_KEY"
+_KEYS_HOME = "openai.com"
+_SHORTEST_SECRET = 8
+"""Characters. A shorter value is a word such as `none`, which a local server may take as its
+key.
+"""
 
 _ASKED = 3
 """A model is asked so often, at most, for a reply that can be read. Each costs as much as the
@@ -25,6 +34,32 @@ _BYTES_PER_TOKEN = 3
 """Where an endpoint doesn't say what it used. English has four or five: caps are reached too early,
 not too late.
 """
+
+
+def key_for(base_url: str | None, api_key: str | None, key_from: str | None) -> str | None:
+    """The key that an address gets; `None` leaves it to the SDK.
+
+    `OPENAI_API_KEY` goes to OpenAI and to what `OPENAI_BASE_URL` names. An address that is given
+    otherwise gets it only if `key_from` names it.
+
+    Raises:
+        JudgeConfigError: the variable that `key_from` names isn't set.
+    """
+    if api_key is not None:
+        return api_key
+    if key_from is not None:
+        if not os.environ.get(key_from):
+            raise JudgeConfigError(
+                f"key_from names {key_from}, which isn't set: set the environment variable to the "
+                "key of the judge's endpoint"
+            )
+        return os.environ[key_from]
+    return None if base_url is None or _is_openai(base_url) else "none"
+
+
+def _is_openai(url: str) -> bool:
+    host = urlsplit(url).hostname or ""
+    return host == _KEYS_HOME or host.endswith(f".{_KEYS_HOME}")
 
 
 class Endpoint:
@@ -82,9 +117,25 @@ class Endpoint:
             loop.call_soon_threadsafe(loop.stop)
 
     def without_key(self, text: str) -> str:
-        """Servers quote keys in what they answer, and reasons stand in logs and reports."""
-        key = self.options["api_key"] or os.environ.get("OPENAI_API_KEY", "")
-        return text.replace(key, "[key]") if len(key) >= 8 else text
+        """Servers quote what they were sent in their answers, which stand in the cache, in logs and
+        in reports.
+        """
+        address = urlsplit(self.address)
+        held = [self.options["api_key"], os.environ.get(KEY), address.password]
+        held += [value for name, value in parse_qsl(address.query) if "version" not in name]
+        for secret in held:
+            plain = unquote(secret or "")
+            if len(plain) >= _SHORTEST_SECRET:
+                for form in (secret or "", plain, json.dumps(plain)[1:-1], quote(plain, safe="")):
+                    text = text.replace(form, "[key]")
+        return text
+
+    def withheld_key(self) -> str:
+        """What to say where a key is set and wasn't sent; empty otherwise."""
+        if self.options["api_key"] != "none" or not os.environ.get(KEY):
+            return ""
+        host = urlsplit(self.address).hostname
+        return f"; {KEY} isn't sent to {host}, name it as key_from (--key-from) if it should be"
 
     async def ask(self, request: dict[str, Any], readable: Callable[[str], bool]) -> str:
         """A reply, on the running loop.

@@ -15,9 +15,9 @@ from vagen_rewards.reader import colours
 from vagen_rewards.reader.arm_facts import Told
 from vagen_rewards.reader.board_sides import where
 from vagen_rewards.reader.claims import Fact
+from vagen_rewards.reader.clauses import Relation
 from vagen_rewards.reader.facts import At, Where
 from vagen_rewards.reader.navigation import Seen
-from vagen_rewards.reader.sentences import Relation
 from vagen_rewards.reader.svg import Painted
 from vagen_rewards.reader.words import Mention, phrases
 

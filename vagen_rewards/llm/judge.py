@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from vagen_rewards.errors import JudgeConfigError, MissingExtraError
 from vagen_rewards.llm.cache import ReplyCache, key_of
-from vagen_rewards.llm.endpoint import Endpoint
+from vagen_rewards.llm.endpoint import Endpoint, key_for
 from vagen_rewards.llm.extract import facts_in
 from vagen_rewards.llm.verdicts import JudgePrompts, read_object, read_verdict
 from vagen_rewards.reader import Claim, Reading, mark
@@ -39,7 +39,8 @@ class LLMJudge(Judge):
             turns the text into a dictionary, which is compared with the truth here, by F1 (appendix
             D.1.2).
         base_url: as in the OpenAI SDK; `OPENAI_BASE_URL` by default.
-        api_key: as in the OpenAI SDK; `OPENAI_API_KEY` by default.
+        api_key: by default `OPENAI_API_KEY`, unless `base_url` names another host than OpenAI's.
+        key_from: the environment variable of the key, which is sent to whatever `base_url` names.
         temperature: 0.1 in the paper's released code.
         max_tokens: of a reply.
         concurrency: requests in flight at most.
@@ -54,6 +55,7 @@ class LLMJudge(Judge):
         grading: how an extracted dictionary is graded, see `RuleJudge`.
 
     Raises:
+        JudgeConfigError: an option is out of bounds, or the variable of `key_from` isn't set.
         MissingExtraError: the extra `judge` isn't installed.
     """
 
@@ -64,6 +66,7 @@ class LLMJudge(Judge):
         *,
         base_url: str | None = None,
         api_key: str | None = None,
+        key_from: str | None = None,
         temperature: float = 0.1,
         max_tokens: int = 512,
         concurrency: int = 32,
@@ -102,7 +105,7 @@ class LLMJudge(Judge):
         self.spending = Spending(price, max_dollars, max_tokens_total)
         client = {
             "base_url": base_url,
-            "api_key": api_key,
+            "api_key": key_for(base_url, api_key, key_from),
             "timeout": timeout,
             "max_retries": retries,
         }
@@ -197,7 +200,9 @@ class LLMJudge(Judge):
                 self._sampling = {"max_completion_tokens": 8 * self.max_tokens}
                 return await self._reply(statement)
             why = " ".join(self.endpoint.without_key(str(error)).split())
-            return Score.unscored(f"{type(error).__name__}: {why[:300]}")
+            is_refused = getattr(error, "status_code", None) in (401, 403)
+            hint = self.endpoint.withheld_key() if is_refused else ""
+            return Score.unscored(f"{type(error).__name__}: {why[:300]}{hint}")
         if readable(reply):
             self.cache.put(key, reply)
         return reply

@@ -7,11 +7,11 @@ from typing import Any
 
 from vagen_envs.core import State
 from vagen_envs.grid import Position
-from vagen_rewards.reader.claims import Fact, Marks, Part, Reading, Unclear, notes_on
+from vagen_rewards.reader.claims import Fact, Marks, Part, Unclear, Verdicts
 from vagen_rewards.reader.facts import At, Where, Within
 
 
-def mark(state: State, reading: Reading, _part: Part) -> Marks:
+def mark(state: State, verdicts: Verdicts, _part: Part) -> Marks:
     """F1 over relations or, where cells are stated, over the cells of things.
 
     In FrozenLake a text must say truly where the goal is. Holes count for recall up to as many
@@ -20,7 +20,6 @@ def mark(state: State, reading: Reading, _part: Part) -> Marks:
     truth: Any = state
     right = wrong = cells = 0
     found = Counter[tuple[str, str]]()
-    verdicts = {claim.key: claim.holds(state) for claim in reading.claims}
     for fact, held in verdicts.items():
         if held is None:
             continue
@@ -35,19 +34,18 @@ def mark(state: State, reading: Reading, _part: Part) -> Marks:
             cells += held and isinstance(fact, At)
     lake = "hole" in truth.cells
     essential = not lake or _places_target(verdicts)
-    notes = notes_on(state, reading) if wrong else ()
     if cells or not found:
         # Two places, a row and a column, are worth a cell.
         there = sum(map(len, truth.cells.values()))
-        return Marks(right, wrong, cells or right // 2, there, essential, notes)
+        return Marks(right, wrong, cells or right // 2, there, essential)
     wanted = {pair: _facts(truth.cells, *pair) for pair in truth.related}
     if lake:
         wanted["hole", "player"] = min(wanted["hole", "player"], wanted["target", "player"])
     stated = sum(min(count, wanted.get(pair, 0)) for pair, count in found.items())
-    return Marks(right, wrong, stated, sum(wanted.values()), essential, notes)
+    return Marks(right, wrong, stated, sum(wanted.values()), essential)
 
 
-def _places_target(verdicts: dict[Fact, bool | None]) -> bool:
+def _places_target(verdicts: Verdicts) -> bool:
     """Whether the text truly says where the goal is, by one fact or by a row and a column."""
     axes = set[str]()
     for fact, held in verdicts.items():

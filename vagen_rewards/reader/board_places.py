@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from vagen_rewards.reader.board_sides import AXES, where
 from vagen_rewards.reader.claims import Fact, Unclear
+from vagen_rewards.reader.clauses import Relation
 from vagen_rewards.reader.facts import At, Between, Region, Within
 from vagen_rewards.reader.labels import Labels
-from vagen_rewards.reader.sentences import Relation
 from vagen_rewards.reader.words import Mention
 
 PLAYER = Mention("player")
@@ -47,7 +47,7 @@ def _at(subject: Mention, relation: Relation, nth: int) -> Fact | None:
 
 
 def _between(subject: Mention, relation: Relation, nth: int) -> Fact | None:
-    ends = [end.kind for end in relation.value["MENTIONS"]]
+    ends = [end.kind for end in (relation.other, *relation.also) if end]
     if len({subject.kind, *ends}) < 3:
         return None
     return Between(subject.kind, (ends[0], ends[1]), nth, Labels.of(subject))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from vagen_rewards.reader.claims import Fact, Unclear
+from vagen_rewards.reader.clauses import Relation
 from vagen_rewards.reader.facts import Where
 from vagen_rewards.reader.labels import Labels
-from vagen_rewards.reader.sentences import Relation
 from vagen_rewards.reader.words import Mention
 
 RANKS = ("player", "box", "target", "hole")

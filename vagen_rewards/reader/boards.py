@@ -8,6 +8,8 @@ from __future__ import annotations
 import itertools
 import re
 from collections import Counter
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from vagen_rewards.reader.board_cells import cells_in
 from vagen_rewards.reader.board_marks import mark as mark
@@ -15,19 +17,24 @@ from vagen_rewards.reader.board_numbers import counted_alike
 from vagen_rewards.reader.board_places import PLAYER, about
 from vagen_rewards.reader.board_sides import TO_A_SIDE, where
 from vagen_rewards.reader.claims import Claim, Fact, Part, Reading
+from vagen_rewards.reader.clauses import Clause, Relation, Things, places_another
 from vagen_rewards.reader.facts import Total, Where, Within
-from vagen_rewards.reader.sentences import (
-    Clause,
-    Relation,
-    Things,
-    places_another,
-    read_sentences,
-)
+from vagen_rewards.reader.sentences import World, read_sentences
 from vagen_rewards.reader.words import Mention
 
 _BASE = re.compile(
     r"(?i)\b(?:counting|counted|starting) (?:from|at) (0|1|zero|one)\b,?|\b([01])-indexed\b"
 )
+
+
+class Another(NamedTuple):
+    """A fact that, said again, is about another thing: "a hole is above me" may be said of two."""
+
+    fact: Where | Within
+
+    def holds(self, state: Any) -> bool | None:
+        """Whether it is true of a state."""
+        return self.fact.holds(state)
 
 
 def claims_of(kind: str, text: str, part: Part) -> Reading:
@@ -36,73 +43,62 @@ def claims_of(kind: str, text: str, part: Part) -> Reading:
     base = _BASE.search(plain)
     plain = _BASE.sub(lambda said: " " * len(said[0]), plain)
     counted = int((base[1] or base[2]).lower() in ("1", "one")) if base else None
-    context = Context()
-    for sentence in read_sentences(kind, plain, part):
-        if sentence.retracts:
-            return Reading.of((), [((0, len(text)), True)])
-        facts = _of_clauses(sentence.clauses, context)
-        if facts is None:
-            unread.append((sentence.span, True))
-        else:
-            claims += facts
-            unread += sentence.unread
-    return Reading.of(counted_alike(claims, counted), unread)
+    told = read_sentences(World(kind, facts_of), plain, part)
+    if told.retracts:
+        return Reading.of_none(text)
+    claims += _counted(told.claims)
+    return Reading.of(counted_alike(claims, counted), [*unread, *told.unread])
 
 
-class Context:
-    """What a text has said so far.
-
-    What "it" means, and how often each fact was said of unnamed things.
-    """
-
-    def __init__(self) -> None:
-        self.subject: Mention | None = None
-        self.said = Counter[Fact]()
-
-    def meant(self, mention: Mention) -> Mention | None:
-        """The thing; of "it" the last subject, and nothing if that isn't clear."""
-        return self.subject if mention.kind == "it" else mention
-
-    def counted(self, fact: Fact) -> Fact:
-        """Of things that are described alike each is another one."""
-        self.said[fact] += 1
-        return fact._replace(nth=self.said[fact])  # type: ignore[attr-defined,no-any-return]
-
-
-def _of_clauses(clauses: tuple[Clause, ...], context: Context) -> list[Claim] | None:
-    found = []
-    for clause in clauses:
-        facts = facts_of(clause, context)
-        if facts is None:
-            return None
-        found += [Claim(clause.span, fact) for fact in facts]
+def _counted(claims: Sequence[Claim]) -> list[Claim]:
+    """The claims, in which things that are described alike are counted."""
+    said = Counter[Fact]()
+    found: list[Claim] = []
+    for claim in claims:
+        fact = claim.key
+        if isinstance(fact, Another):
+            said[fact] += 1
+            fact = fact.fact._replace(nth=said[fact])
+        found.append(Claim(claim.span, fact))
     return found
 
 
-def facts_of(clause: Clause, context: Context) -> list[Fact] | None:
-    """The facts of a clause; `None` if it doesn't surely say any."""
-    things = [context.meant(mention) for mention in clause.things.names]
-    names = [thing for thing in things if thing is not None]
-    if len(names) < len(things):
-        return None
+def facts_of(clause: Clause, topic: Mention | None) -> tuple[list[Fact] | None, Mention | None]:
+    """The facts of a clause, and what "it" is after it.
+
+    Args:
+        clause: one of a sentence.
+        topic: what "it" is, if that is clear.
+
+    Returns:
+        `None` instead of facts if the clause doesn't surely say any.
+    """
+    names = [topic if mention.kind == "it" else mention for mention in clause.things.names]
+    things = [name for name in names if name is not None]
+    if len(things) < len(names):
+        return None, topic
     if clause.form == "total":
-        return _total(names, clause.things.number)
+        return _total(things, clause.things.number), topic
     if clause.form == "shared":
-        return _shared(names, Relation("same", unit=clause.value["UNIT"]))
+        return _shared(things, Relation("same", unit=clause.value["UNIT"])), topic
     if clause.form not in ("placed", "first", "seen"):
-        return None
-    relations = _seen_from(clause.relations, next(iter(clause.value["OTHER"]), None))
+        return None, topic
+    relations = _seen_from(clause.relations, clause.other)
     if relations is None or _is_bare(clause) or places_another(clause.relations):
-        return None
-    if len(names) == 2 and _are_alike(relations):
-        return _shared(names, relations[0])
+        return None, topic
+    if len(things) == 2 and _are_alike(relations):
+        return _shared(things, relations[0]), topic
     listed = "COLON" in clause.value
-    facts = _of_each(Things(tuple(names), clause.things.number), relations, context, listed=listed)
-    if facts is not None:
-        clear = len(names) == 1 and names[0] != PLAYER
-        others = {relation.other.kind for relation in relations if relation.other}
-        context.subject = names[0] if clear and others <= {"player"} else None
-    return facts
+    facts = _of_each(Things(tuple(things), clause.things.number), relations, listed=listed)
+    return facts, _topic(things, relations)
+
+
+def _topic(things: list[Mention], relations: list[Relation]) -> Mention | None:
+    """What "it" is after a clause: its subject, unless that may be another of its things."""
+    if len(things) > 1 or things[0] == PLAYER:
+        return None
+    others = {relation.other.kind for relation in relations if relation.other}
+    return things[0] if others <= {"player"} else None
 
 
 def _are_alike(relations: list[Relation]) -> bool:
@@ -110,9 +106,7 @@ def _are_alike(relations: list[Relation]) -> bool:
     return len(relations) == 1 and relations[0].how == "same" and relations[0].other is None
 
 
-def _of_each(
-    things: Things, relations: list[Relation], context: Context, *, listed: bool
-) -> list[Fact] | None:
+def _of_each(things: Things, relations: list[Relation], *, listed: bool) -> list[Fact] | None:
     """The facts of all relations of each thing."""
     others_named = any(relation.other and relation.other.label for relation in relations)
     facts: list[Fact] = []
@@ -121,15 +115,15 @@ def _of_each(
         if found is None:
             return None
         counted = (name.label or others_named) and things.number is None
-        facts += [
-            context.counted(fact) if counted and _is_counted(fact) else fact for fact in found
-        ]
+        facts += map(_another, found) if counted else found
     return facts
 
 
-def _is_counted(fact: Fact) -> bool:
-    """Whether the fact, said again, is about another thing; a numbered thing stays the same."""
-    return isinstance(fact, Where | Within) and fact.nth == 1 and not fact.labels.numbers
+def _another(fact: Fact) -> Fact:
+    """The fact, said of one more thing; a numbered thing stays the same."""
+    if isinstance(fact, Where | Within) and fact.nth == 1 and not fact.labels.numbers:
+        return Another(fact)
+    return fact
 
 
 def _is_bare(clause: Clause) -> bool:
@@ -168,8 +162,9 @@ def _seen_from(relations: tuple[Relation, ...], default: Mention | None) -> list
         if before and after and before != after:
             return None
         found[i] = relation._replace(other=before or after or default)
+    several = [relation for relation in found if relation.how != "between"]
     return found + [
-        relation._replace(other=other, also=()) for relation in found for other in relation.also
+        relation._replace(other=other, also=()) for relation in several for other in relation.also
     ]
 
 

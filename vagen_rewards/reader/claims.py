@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import importlib
 import re
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol, Self
 
@@ -24,6 +24,9 @@ Span = tuple[int, int]
 
 MAX_TEXT, _GAP = 8000, re.compile(r"\s{30}")
 """Characters that are read; a description of these states needs a tenth of it."""
+
+_NOTES = 4
+"""False claims that a score's reason names at most."""
 
 BUILT_IN = ("sokoban", "frozen_lake", "navigation", "primitive_skill", "svg")
 """The kinds of states that are read without a registration."""
@@ -96,6 +99,12 @@ class Reading(NamedTuple):
     matters: tuple[Span, ...] = ()
 
     @classmethod
+    def of_none(cls, text: str) -> Self:
+        """Of a text that isn't read, or that takes back what it says."""
+        whole = ((0, len(text)),)
+        return cls((), whole, whole)
+
+    @classmethod
     def of(cls, claims: Iterable[Claim], unread: Iterable[tuple[Span, bool]]) -> Self:
         """From claims and from spans that weren't read, with whether they matter."""
         left = sorted(unread)
@@ -106,6 +115,10 @@ class Reading(NamedTuple):
         )
 
 
+Verdicts = Mapping[Fact, bool | None]
+"""Whether each fact of a reading holds in a state, in the order of the text."""
+
+
 @dataclass(slots=True)
 class Marks:
     """Counts of a reading against a state, for F1.
@@ -114,7 +127,8 @@ class Marks:
         right, wrong: claims that are true and false.
         found, wanted: facts of a full description that the text states, and all of them.
         essential: whether the facts are stated that a description must have.
-        notes: the false claims in words.
+        notes: the first few false claims in words.
+        undecided: spans of claims that the state doesn't decide.
     """
 
     right: int = 0
@@ -123,14 +137,14 @@ class Marks:
     wanted: int = 0
     essential: bool = True
     notes: tuple[str, ...] = ()
+    undecided: tuple[Span, ...] = ()
 
     @classmethod
-    def of(cls, state: Any, reading: Reading, wanted: int | None = None) -> Self:
+    def of(cls, verdicts: Verdicts, wanted: int | None = None) -> Self:
         """Count each fact once; by default what is true is a full description."""
-        held = [fact.holds(state) for fact in dict.fromkeys(claim.key for claim in reading.claims)]
+        held = list(verdicts.values())
         right = held.count(True)
-        wanted = right if wanted is None else wanted
-        return cls(right, held.count(False), right, wanted, True, notes_on(state, reading))
+        return cls(right, held.count(False), right, right if wanted is None else wanted)
 
     @property
     def f1(self) -> float:
@@ -145,21 +159,21 @@ class Marks:
 
 
 Reader = Callable[[str, Part], Reading]
-Marker = Callable[[Any, Reading, Part], Marks]
+Marker = Callable[[Any, Verdicts, Part], Marks]
 
 _READERS: dict[str, tuple[Reader, Marker]] = {}
 
 
-def register_reader(kind: str, reader: Reader, marker: Marker | None = None) -> None:
+def register_reader(kind: str, reader: Reader) -> None:
     """Read texts about states of another kind, or replace how a known kind is read.
+
+    For F1, what is true of a text is a full description.
 
     Args:
         kind: the state's `kind`.
         reader: gives the claims of a text. It must not raise because of the text.
-        marker: counts a reading against a state for F1. By default what is true is a full
-            description.
     """
-    _READERS[kind] = reader, marker or (lambda state, reading, _part: Marks.of(state, reading))
+    _READERS[kind] = reader, lambda _state, verdicts, _part: Marks.of(verdicts)
     read.cache_clear()
 
 
@@ -170,17 +184,20 @@ def read(kind: str, text: str, part: Part) -> Reading:
     A text longer than `MAX_TEXT` or with large gaps isn't read.
     """
     too_long = len(text) > MAX_TEXT or _GAP.search(text)
-    return Reading.of((), [((0, len(text)), True)]) if too_long else _entry(kind)[0](text, part)
+    return Reading.of_none(text) if too_long else _entry(kind)[0](text, part)
 
 
 def mark(state: Any, reading: Reading, part: Part) -> Marks:
     """Count a reading against a state. Raises JudgeConfigError for an unknown kind of state."""
-    return _entry(state.kind)[1](state, reading, part)
-
-
-def notes_on(state: Any, reading: Reading) -> tuple[str, ...]:
-    """The first few false claims, in words."""
-    return tuple([str(claim.key) for claim in reading.claims if claim.holds(state) is False][:4])
+    verdicts: dict[Fact, bool | None] = {}
+    for claim in reading.claims:
+        if claim.key not in verdicts:
+            verdicts[claim.key] = claim.holds(state)
+    marks = _entry(state.kind)[1](state, verdicts, part)
+    marks.notes = tuple([str(fact) for fact, held in verdicts.items() if held is False][:_NOTES])
+    open_claims = [claim for claim in reading.claims if verdicts[claim.key] is None]
+    marks.undecided = tuple([claim.span for claim in open_claims])
+    return marks
 
 
 def _entry(kind: str) -> tuple[Reader, Marker]:

@@ -24,6 +24,7 @@ _AXES = re.compile(
     re.IGNORECASE,
 )
 _KEY = re.compile(r"[\"']?([A-Za-z][\w ]*?)[\"']?\s*[:=]\s*$")
+_BRACKET = re.compile(r"[(){}\[\]]")
 _ROW = re.compile(r"(?i)^[\s`>]*(?:row\s*\d+\s*[:=]|\d+\s*[:|])?\s*")
 _DROPPED = re.compile(r"[\s|`,\"'\[\]]")
 _SUFFIXES = re.compile(r"\b(?:positions?|pos|coords?|coordinates?|locations?|cells?|centers?)$")
@@ -122,14 +123,14 @@ def data_in(text: str, is_listed: Callable[[Dict], bool] = are_places) -> tuple[
 def _brackets(text: str) -> Iterator[Span]:
     """Braces and square brackets that are closed, the outermost ones."""
     depth, start = 0, 0
-    for i, letter in enumerate(text):
-        if letter in "{[" or (letter == "(" and depth):
-            start = start if depth else i
+    for bracket in _BRACKET.finditer(text):
+        if bracket[0] in "{[" or (bracket[0] == "(" and depth):
+            start = start if depth else bracket.start()
             depth += 1
-        elif letter in "}])" and depth:
+        elif bracket[0] in "}])" and depth:
             depth -= 1
             if not depth:
-                yield start, i + 1
+                yield start, bracket.end()
 
 
 def _loaded(text: str, offset: int) -> Any:

@@ -40,14 +40,19 @@ class Where(NamedTuple):
         others = cells.get(self.other)
         if found is None or others is None:
             return None
-        return _so_many(
-            [some([self._fits(at, other) for other in others]) for at in found], self.nth
-        )
+        fits = self._fits
+        if len(others) == 1:
+            return _so_many([fits(at, others[0]) for at in found], self.nth)
+        return _so_many([some([fits(at, other) for other in others]) for at in found], self.nth)
 
     def _fits(self, at: Position, other: Position) -> bool | None:
         down, right = at[0] - other[0], at[1] - other[1]
+        if not _is_there(down, self.vertical, self.rows):
+            return False
+        if not _is_there(right, self.horizontal, self.columns):
+            return False
         far = max(abs(down), abs(right))
-        if not self._is_on_side(down, right) or (self.near and far != 1):
+        if self.near and far != 1:
             return False
         diagonal = bool(down and right)
         near = self.near or self.rows is not None or self.columns is not None
@@ -56,17 +61,6 @@ class Where(NamedTuple):
             return None
         if self.nth < 0 and not near and (diagonal or far > 1):
             return None
-        return True
-
-    def _is_on_side(self, down: int, right: int) -> bool:
-        for off, side, count in (
-            (down, self.vertical, self.rows),
-            (right, self.horizontal, self.columns),
-        ):
-            if side is not None and _sign(off) != side:
-                return False
-            if count is not None and abs(off) != count:
-                return False
         return True
 
     def atoms(self) -> int:
@@ -93,6 +87,13 @@ class Where(NamedTuple):
         places = [names[way + 1] for names, way in ways if way is not None]
         subject = self.labels.called(self.subject)
         return f"{subject} {' and '.join(places) or 'next to'} {self.labels.called(self.other)}"
+
+
+def _is_there(off: int, side: int | None, count: int | None) -> bool:
+    """Whether it is on a side along one axis, and so many cells off, where these are said."""
+    if side is not None and _sign(off) != side:
+        return False
+    return count is None or abs(off) == count
 
 
 class At(NamedTuple):

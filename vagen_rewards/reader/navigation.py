@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 
 from vagen_envs.core import State
 from vagen_envs.navigation.state import words as spoken
-from vagen_rewards.reader.claims import Claim, Fact, Marks, Part, Reading, Span, every
+from vagen_rewards.reader.claims import Claim, Fact, Marks, Part, Reading, Span, Verdicts, every
+from vagen_rewards.reader.clauses import Clause, Relation
 from vagen_rewards.reader.dictionaries import Dict, data_in, words_in
-from vagen_rewards.reader.sentences import Clause, Relation, read_sentences
+from vagen_rewards.reader.sentences import World, read_sentences
 from vagen_rewards.reader.words import Mention, Word, phrases, vocabulary
 
 MOST_VISIBLE = 5
@@ -123,41 +124,36 @@ def claims_of(kind: str, text: str, part: Part) -> Reading:
                 unread.append((span, True))
             else:
                 claims.append(Claim(span, fact))
-    for sentence in read_sentences(kind, plain, part, prepare=_objects):
-        if sentence.retracts:
-            return Reading.of((), [((0, len(text)), True)])
-        facts: list[Claim] = []
-        for clause in sentence.clauses:
-            own = _facts(clause)
-            if own is None:
-                unread.append((sentence.span, True))
-                break
-            facts += [Claim(clause.span, fact) for fact in own]
-        else:
-            claims += facts
-            unread += sentence.unread
-    return Reading.of(claims, unread)
+    told = read_sentences(World(kind, _told, prepare=_objects), plain, part)
+    if told.retracts:
+        return Reading.of_none(text)
+    return Reading.of([*claims, *told.claims], [*unread, *told.unread])
+
+
+def _told(clause: Clause, topic: None) -> tuple[list[Fact] | None, None]:
+    return _facts(clause), topic
 
 
 def _objects(words: list[Word]) -> list[Word]:
     """Runs of unknown words are names of objects: a state has any of some hundred types."""
     found: list[Word] = []
+    before = ""
     for word in words:
-        name = _name(word)
-        before = _name(found[-1]) if found else ""
+        name = _name(word) if word.kind in ("THING", "UNKNOWN") else ""
         if name and before:
-            whole = Mention(f"{before} {name}")
-            found[-1] = Word("THING", whole, (found[-1].span[0], word.span[1]))
+            name = f"{before} {name}"
+            found[-1] = Word("THING", Mention(name), (found[-1].span[0], word.span[1]))
         else:
             found.append(Word("THING", Mention(name), word.span) if name else word)
+        before = name
     return found
 
 
 def _name(word: Word) -> str:
-    """What a word may say of an object's name; nothing if it is none."""
+    """What a thing or an unknown word may say of an object's name; nothing if it is none."""
     if word.kind == "THING":
         return "" if word.value.kind in ("player", "target", "it") else str(word.value.kind)
-    return str(word.value) if word.kind == "UNKNOWN" and word.value.isalpha() else ""
+    return str(word.value) if word.value.isalpha() else ""
 
 
 def _facts(clause: Clause) -> list[Fact] | None:
@@ -262,11 +258,11 @@ def _metres(value: Any) -> float | None:
     return float(match[1]) if match else None
 
 
-def mark(state: State, reading: Reading, _part: Part) -> Marks:
+def mark(state: State, verdicts: Verdicts, _part: Part) -> Marks:
     """The target's direction must be stated, unless it is out of sight; other objects count as
     claims.
     """
-    facts = [claim.key for claim in reading.claims if claim.holds(state)]
+    facts = [fact for fact, held in verdicts.items() if held]
     told = any(isinstance(fact, Seen) and fact.ways and fact.is_target(state) for fact in facts)
     found = told or not getattr(state, "target_in_sight", True)
-    return dataclasses.replace(Marks.of(state, reading, 1), found=int(found), essential=found)
+    return dataclasses.replace(Marks.of(verdicts, 1), found=int(found), essential=found)

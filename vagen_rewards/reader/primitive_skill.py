@@ -12,14 +12,10 @@ from typing import Any
 
 from vagen_envs.core import State
 from vagen_rewards.reader.arm_facts import SIDES, Told
-from vagen_rewards.reader.claims import Claim, Fact, Marks, Part, Reading, Span
+from vagen_rewards.reader.claims import Claim, Fact, Marks, Part, Reading, Span, Verdicts
+from vagen_rewards.reader.clauses import Clause, Relation, places_another
 from vagen_rewards.reader.dictionaries import Data, Dict, data_in, numbers_of, places_in, words_in
-from vagen_rewards.reader.sentences import (
-    Clause,
-    Relation,
-    places_another,
-    read_sentences,
-)
+from vagen_rewards.reader.sentences import World, read_sentences
 from vagen_rewards.reader.words import phrases
 
 __all__ = ["Told", "claims_of", "mark"]
@@ -46,20 +42,14 @@ def claims_of(kind: str, text: str, part: Part) -> Reading:
         if not own and not left:
             start, end = data.span
             plain = plain[:start] + text[start:end] + plain[end:]
-    for sentence in read_sentences(kind, plain, part):
-        if sentence.retracts:
-            return Reading.of((), [((0, len(text)), True)])
-        facts: list[Claim] = []
-        for clause in sentence.clauses:
-            said = _facts(clause)
-            if said is None:
-                unread.append((sentence.span, True))
-                break
-            facts += [Claim(clause.span, fact) for fact in said]
-        else:
-            claims += facts
-            unread += sentence.unread
-    return Reading.of(claims, unread)
+    told = read_sentences(World(kind, _told), plain, part)
+    if told.retracts:
+        return Reading.of_none(text)
+    return Reading.of([*claims, *told.claims], [*unread, *told.unread])
+
+
+def _told(clause: Clause, topic: None) -> tuple[Sequence[Fact] | None, None]:
+    return _facts(clause), topic
 
 
 def _facts(clause: Clause) -> Sequence[Fact] | None:
@@ -205,7 +195,8 @@ def _states(value: Any) -> tuple[list[Claim], list[tuple[Span, bool]]]:
             claims += own
             unread += left
         elif "drawer" in key and "open" in key:
-            numbers = numbers_of(entry.value)
+            alone = isinstance(entry.value, float)
+            numbers = (entry.value,) if alone else numbers_of(entry.value)
             if numbers and len(numbers) == 1:
                 claims.append(Claim(entry.span, Told("drawer", "open", far=numbers[0])))
             else:
@@ -222,18 +213,14 @@ def _states(value: Any) -> tuple[list[Claim], list[tuple[Span, bool]]]:
     return claims, unread
 
 
-def mark(state: State, reading: Reading, _part: Part) -> Marks:
+def mark(state: State, verdicts: Verdicts, _part: Part) -> Marks:
     """F1 over the things' positions and the drawer's opening. The gripper counts if it is named."""
     truth: Any = state
-    told = []
-    for claim in reading.claims:
-        fact = claim.key
-        idle = truth.task in _IDLE and isinstance(fact, Told) and fact.other == "table"
-        if not (idle and claim.holds(state)):
-            told.append(claim)
+    facts = [fact for fact in verdicts if isinstance(fact, Told)]
+    idle = [
+        fact for fact in facts if truth.task in _IDLE and fact.other == "table" and verdicts[fact]
+    ]
     wanted = len(truth.positions) + (truth.drawer_open_value is not None)
-    wanted += any(
-        isinstance(claim.key, Told) and claim.key.how in ("held", "empty")
-        for claim in reading.claims
-    )
-    return Marks.of(state, reading._replace(claims=tuple(told)), wanted)
+    wanted += any(fact.how in ("held", "empty") for fact in facts)
+    told = {fact: held for fact, held in verdicts.items() if fact not in idle}
+    return Marks.of(told, wanted)

@@ -12,9 +12,10 @@ from typing import Any, NamedTuple
 from vagen_envs.core import State
 from vagen_envs.svg.state import colour_name
 from vagen_rewards.reader import colours
-from vagen_rewards.reader.claims import Claim, Fact, Marks, Part, Reading, Span, every
+from vagen_rewards.reader.claims import Claim, Fact, Marks, Part, Reading, Span, Verdicts, every
+from vagen_rewards.reader.clauses import Clause, Relation
 from vagen_rewards.reader.dictionaries import Dict, data_in, numbers_of, words_in
-from vagen_rewards.reader.sentences import Clause, Relation, read_sentences
+from vagen_rewards.reader.sentences import World, read_sentences
 from vagen_rewards.reader.words import Word, phrases
 
 TOLERANCE = 15
@@ -57,25 +58,24 @@ class Painted(NamedTuple):
 
     def fits(self, element: Any) -> bool | None:
         """Whether this is such an element."""
-        if (
-            self.at is not None
-            and max(abs(self.at[0] - element.x), abs(self.at[1] - element.y)) > TOLERANCE
-        ):
-            return False
-        for stated, true in zip(self.size, (element.width, element.height), strict=True):
-            if stated is not None and abs(stated - true) > MOST_OFF:
+        if self.at is not None:
+            x, y = self.at
+            if abs(x - element.x) > TOLERANCE or abs(y - element.y) > TOLERANCE:
                 return False
+        shape = self._is_shape(element.shape)
+        if shape is False or not self._is_as_large(element):
+            return False
         sides = [(getattr(element, axis) - 50) * sign for axis, sign in self._place()]
         if any(off < -MOST_UNCLEAR for off in sides):
             return False
         doubted: list[bool | None] = [None for off in sides if off < MOST_UNCLEAR]
-        return every(
-            [
-                self._is_shape(element.shape),
-                _called(element.colour, self.tone, self.colour),
-                *doubted,
-            ]
-        )
+        return every([shape, _called(element.colour, self.tone, self.colour), *doubted])
+
+    def _is_as_large(self, element: Any) -> bool:
+        wide, high = self.size
+        if wide is not None and abs(wide - element.width) > MOST_OFF:
+            return False
+        return high is None or abs(high - element.height) <= MOST_OFF
 
     def _is_shape(self, shape: str) -> bool | None:
         both = {self.shape, shape}
@@ -122,18 +122,16 @@ def claims_of(kind: str, text: str, part: Part) -> Reading:
         if not own:
             start, end = data.span
             plain = plain[:start] + text[start:end] + plain[end:]
-    for sentence in read_sentences(kind, plain, part, "elements", _joined):
-        if sentence.retracts:
-            return Reading.of((), [((0, len(text)), True)])
-        unread += sentence.unread
-        for clause in sentence.clauses:
-            where = clause.value.get("PICTURE", where)
-            facts = _facts(clause, where)
-            if facts is None:
-                unread.append((sentence.span, True))
-            else:
-                claims += [Claim(clause.span, fact) for fact in facts]
-    return Reading.of(claims, unread)
+    told = read_sentences(World(kind, _told, "elements", _joined), plain, part, where)
+    if told.retracts:
+        return Reading.of_none(text)
+    return Reading.of([*claims, *told.claims], [*unread, *told.unread])
+
+
+def _told(clause: Clause, where: str) -> tuple[list[Fact] | None, str]:
+    """The elements of a sentence, and the picture that it names or that was named before."""
+    where = clause.value.get("PICTURE", where)
+    return _facts(clause, where), where
 
 
 def _joined(words: list[Word]) -> list[Word]:
@@ -227,23 +225,19 @@ def _element(entries: Dict, where: str) -> Painted | None:
     return Painted(where, shape, tone, colour, middle, sides)
 
 
-def mark(state: State, reading: Reading, part: Part) -> Marks:
+def mark(state: State, verdicts: Verdicts, part: Part) -> Marks:
     """F1 over elements.
 
     A description must cover the target, a prediction the drawing if there is one.
     """
     truth: Any = state
     aim = "drawing" if part == "world_modeling" and truth.drawing is not None else "target"
-    named = {aim, *(claim.key.where for claim in reading.claims if isinstance(claim.key, Painted))}
-    told = tuple(
-        [
-            claim
-            for claim in reading.claims
-            if getattr(claim.key, "shape", "") != "nothing" or truth.drawing
-        ]
-    )
-    return Marks.of(
-        state,
-        reading._replace(claims=told),
-        sum(len(set(getattr(truth, where) or ())) for where in named),
-    )
+    named = {aim, *(fact.where for fact in verdicts if isinstance(fact, Painted))}
+    wanted = sum(len(set(getattr(truth, where) or ())) for where in named)
+    if truth.drawing:
+        return Marks.of(verdicts, wanted)
+    # That a drawing is empty before the first turn tells nothing.
+    told = {
+        fact: held for fact, held in verdicts.items() if getattr(fact, "shape", "") != "nothing"
+    }
+    return Marks.of(told, wanted)

@@ -21,14 +21,14 @@ _BULLET = re.compile(r"\s*(?:[-•]\s|\d+[.)]\s)?\s*")
 _NUMBER = r"-?\d+(?:\.\d+)?"
 _CELL = rf"[(\[]\s*{_NUMBER}(?:mm)?(?:\s*,\s*{_NUMBER}(?:mm)?){{1,2}}\s*[)\]]"
 _WORD = re.compile(
-    rf"{_CELL}|#[0-9a-f]{{6}}\b|{_NUMBER}|'(?:s|m|ll)\b|n't\b"
-    r"|[a-z]+?(?=n't\b)|[a-z]+(?:-hand\b)?|->|[^\s\w]|\w"
+    rf"[a-z]+(?:'t\b|-hand\b)?|{_NUMBER}|{_CELL}|#[0-9a-f]{{6}}\b|'(?:s|m|ll)\b|->|[^\s\w]|\w"
 )
 _LOOSE = str.maketrans("’‑−_*`", "'--   ")
 _SIGNS = frozenset("-~#\"'")
 """Signs that are passed over by themselves."""
 
 _ENDS_PLURAL = {"x": "es", "h": "es"}
+_RIGHT = ("right",)
 _BEFORE_RIGHT = ("above", "over", "below", "beneath", "underneath", "behind", "ahead", "in front")
 """Words before which "right" means exactly, as in "right above"."""
 
@@ -50,7 +50,7 @@ class Mention(NamedTuple):
 class Word(NamedTuple):
     """A word or a phrase, and its characters in the text."""
 
-    # A terminal of the grammar, or `A`, `ANOTHER`, `CLAUSE`, `DENIAL`, `DOUBT`, `PLAN`, `UNKNOWN`.
+    # A terminal of the grammar, or `A`, `ANOTHER`, `CLAUSE`, `DENIAL`, `PLAN`, `UNKNOWN`.
     kind: str
     value: Any
     span: Span
@@ -76,7 +76,7 @@ def _entries(kind: str) -> Iterator[_Entry]:
     """Each phrase that is known about states of this kind; of equal ones the last counts."""
     tables = vocabulary()
     bases = ("boards", kind) if kind in BOARDS else (kind,)
-    for name in ("skip", "doubt", "denial", "plan"):
+    for name in ("skip", "denial", "plan"):
         for text in tables[name]["words"]:
             yield text, name.upper(), text
     yield from _numbers()
@@ -177,79 +177,83 @@ def phrases(kind: str) -> dict[Phrase, tuple[str, Any]]:
     return found
 
 
+_Phrased = tuple[Phrase, int, str, Any]
+"""A phrase, the number of its words, its class and its value."""
+
+
 @functools.cache
-def _longest(kind: str) -> dict[str, int]:
-    """The number of words of the longest phrase that begins with a word."""
-    found: dict[str, int] = {}
-    for phrase in phrases(kind):
-        found[phrase[0]] = max(len(phrase), found.get(phrase[0], 0))
+def _by_first_word(kind: str) -> dict[str, list[_Phrased]]:
+    """The phrases that begin with a word, the longest first."""
+    found: dict[str, list[_Phrased]] = {}
+    for phrase, (name, value) in phrases(kind).items():
+        found.setdefault(phrase[0], []).append((phrase, len(phrase), name, value))
+    for entries in found.values():
+        entries.sort(key=lambda entry: -entry[1])
     return found
 
 
-def sentences(kind: str, text: str, part: Part) -> Iterator[tuple[Span, list[Word]]]:
-    """The sentences of a text with their words; a question has the word `?`."""
-    plain = text.lower().translate(_LOOSE)
-    if len(plain) != len(text):  # letters whose small form is longer
-        yield (0, len(text)), [Word("UNKNOWN", "", (0, len(text)))]
-        return
+def sentences(text: str) -> Iterator[tuple[int, str]]:
+    """The sentences of a text in lower case, and where they begin; a question ends with `?`."""
+    plain = text.lower()
+    if len(plain) != len(text):  # of a letter whose small form is longer
+        plain = "".join([letter.lower()[0] for letter in text])
+    plain = plain.translate(_LOOSE)
     start = 0
     for end in [*_END.finditer(plain), None]:
         stop = end.start() if end else len(plain)
         begin = _BULLET.match(plain, start, stop).end()  # type: ignore[union-attr]
-        if any(map(str.isalnum, plain[begin:stop])):
-            asked = end is not None and end[0] == "?"
-            words = _words(kind, plain, (begin, stop), part)
-            yield (begin, stop), words + [Word("DOUBT", "?", (stop, stop + 1))] * asked
+        sentence = plain[begin:stop]
+        if any(map(str.isalnum, sentence)):
+            yield begin, f"{sentence}?" if end is not None and end[0] == "?" else sentence
         start = end.end() if end else stop
 
 
-def _words(kind: str, text: str, span: Span, part: Part) -> list[Word]:
+def words_of(kind: str, sentence: str, part: Part) -> list[Word]:
     """The words of a sentence, longest phrases first, without what is passed over."""
-    start, end = span
-    return [
-        Word(word.kind, word.value, (word.span[0] + start, word.span[1] + start))
-        for word in _words_of(kind, text[start:end], part)
-    ]
-
-
-@functools.lru_cache(maxsize=8192)
-def _words_of(kind: str, sentence: str, part: Part) -> tuple[Word, ...]:
-    """The words of a sentence by themselves: texts about other states have many of the same."""
-    fillers = vocabulary()["filler"]["words"]
-    raw = [
-        match
-        for match in _WORD.finditer(sentence)
-        if match[0] not in fillers and match[0] not in _SIGNS
-    ]
+    known = _by_first_word(kind)
+    passed_over = _passed_over()
+    raw = [match for match in _WORD.finditer(sentence) if match[0] not in passed_over]
     texts = tuple([match[0] for match in raw])
-    known = phrases(kind)
-    longest = _longest(kind)
     found: list[Word] = []
-    i = 0
-    while i < len(raw):
-        count = min(longest.get(texts[i], 0), len(raw) - i)
-        while count and texts[i : i + count] not in known:
-            count -= 1
-        where = (raw[i].start(), raw[i + max(count, 1) - 1].end())
-        entry = known[texts[i : i + count]] if count else _single(texts[i])
-        found.append(_adapted(Word(*entry, where), texts[i + 1 : i + 3], part))
-        i += count or 1
-    return tuple([word for word in found if word.kind != "SKIP"])
+    place = 0
+    while place < len(texts):
+        first, text = place, texts[place]
+        count, name, value = _longest(known[text], texts, place) if text in known else _single(text)
+        place += count
+        if name != "SKIP":
+            word = Word(name, value, (raw[first].start(), raw[place - 1].end()))
+            adapts = name == "WILL" or value == _RIGHT
+            found.append(_adapted(word, texts[place : place + 2], part) if adapts else word)
+    return found
+
+
+@functools.cache
+def _passed_over() -> frozenset[str]:
+    return _SIGNS.union(vocabulary()["filler"]["words"])
+
+
+def _longest(entries: list[_Phrased], texts: Phrase, place: int) -> tuple[int, str, Any]:
+    """The longest of phrases that stands there: the number of its words, class and value."""
+    for phrase, count, name, value in entries:
+        if count == 1 or texts[place : place + count] == phrase:
+            return count, name, value
+    return _single(texts[place])
 
 
 def _adapted(word: Word, after: Phrase, part: Part) -> Word:
     if word.kind == "WILL":  # an observation doesn't tell the future
-        return word._replace(kind="IS" if part == "world_modeling" else "DOUBT")
-    if word.value == ("right",) and " ".join(after).startswith(_BEFORE_RIGHT):
+        return word._replace(kind="IS" if part == "world_modeling" else "UNKNOWN")
+    if word.value == _RIGHT and " ".join(after).startswith(_BEFORE_RIGHT):
         return word._replace(kind="EXACT", value="right")
     return word
 
 
-def _single(text: str) -> tuple[str, Any]:
+def _single(text: str) -> tuple[int, str, Any]:
+    """A word that stands in no list, as `_longest` gives it."""
     if text[0] in "([" and len(text) > 1:
-        return "CELL", tuple([float(number) for number in re.findall(_NUMBER, text)])
+        return 1, "CELL", tuple([float(number) for number in re.findall(_NUMBER, text)])
     if text[0] == "#" and len(text) == 7:
-        return "COLOUR", text
+        return 1, "COLOUR", text
     if text[-1].isdecimal():
-        return "NUM", float(text)
-    return "UNKNOWN", text
+        return 1, "NUM", float(text)
+    return 1, "UNKNOWN", text

@@ -100,6 +100,9 @@ class MultiTurnPPOConfig(_BaseConfig):
         env_threads: environments that are reset or stepped at the same time.
         rollouts: number of times that episodes are collected and trained on.
         episodes_per_rollout: episodes collected each time.
+        rollout_turns: turns of each of `episodes_per_rollout` episodes in a rollout, after which
+            those that haven't ended are paused and go on in the next one; the critic's value stands
+            for the rest (Verlog). 0 plays episodes to their ends.
         group_size: episodes of the same level, for estimators that compare episodes.
         context: earlier turns in a prompt, see `vagen_adapters.context`: `all` trains on whole
             episodes; with `last:N` each turn is a sequence of its own (Verlog); with `summary:K`
@@ -125,6 +128,10 @@ class MultiTurnPPOConfig(_BaseConfig):
             baseline.
         kl_coef: β of the KL penalty in the reward (k1 estimate).
         kl_loss_coef: weight of the KL term in the loss (k3 estimate).
+        binary_reward: reward 1 for a turn that solves the task and 0 for all else, in place of the
+            environment's rewards (Verlog).
+        first_token_value_weight: weight of the value before each turn's first token in the critic's
+            loss, relative to other tokens (Verlog).
         critic_learning_rate: 5 to 10 times the policy's (Turn-PPO).
         critic_warmup_rollouts: rollouts at the start in which only the critic is trained (Verlog).
         value_clip: distance from its old value beyond which a value's loss stops falling; None for
@@ -154,6 +161,8 @@ class MultiTurnPPOConfig(_BaseConfig):
         attn_implementation: of transformers, such as `flash_attention_2`; None for its default.
         freeze_vision: keep the vision tower and its projector frozen; their features are computed
             once per picture.
+        log_gradient_norms: log the gradient norms of the vision tower and the language model by
+            layer (V-Triune, figure 5).
         shared_backbone: the critic is a value head on the policy's backbone instead of a model of
             its own.
         lora: settings of `peft.LoraConfig`. If given, only adapters and the value head are trained,
@@ -173,6 +182,7 @@ class MultiTurnPPOConfig(_BaseConfig):
     env_threads: Count = 1
     rollouts: Count = 300
     episodes_per_rollout: Count = 128
+    rollout_turns: CountFrom0 = 0
     group_size: Count = 1
     context: str = "all"
     max_length: Count = 4096
@@ -191,6 +201,8 @@ class MultiTurnPPOConfig(_BaseConfig):
     critic_learning_rate: From0 = 1e-5
     critic_warmup_rollouts: CountFrom0 = 0
     value_clip: Above0 | None = 0.5
+    binary_reward: bool = False
+    first_token_value_weight: Above0 = 1.0
     entropy_coef: From0 = 0.0
     clip_low: From0 = 0.2
     clip_high: From0 = 0.2
@@ -208,6 +220,7 @@ class MultiTurnPPOConfig(_BaseConfig):
     packing: bool = False
     attn_implementation: str | None = None
     freeze_vision: bool = False
+    log_gradient_norms: bool = False
     shared_backbone: bool = False
     lora: dict[str, Any] = field(default_factory=dict)
     eval_rollouts: CountFrom0 = 0
@@ -301,21 +314,26 @@ class MultiTurnPPOConfig(_BaseConfig):
         except ConfigError as error:
             raise TrainingConfigError(str(error)) from None
         known = ContextPolicy(
-            turns=policy.turns, summary=policy.summary, summary_tokens=policy.summary_tokens
+            turns=policy.turns,
+            answers=policy.answers,
+            summary=policy.summary,
+            summary_tokens=policy.summary_tokens,
         )
         if self.max_thinking_tokens:
             known = replace(known, reasoning=policy.reasoning)
         if policy != known:
             self._refuse(
                 "context",
-                "all, last:N or summary:K, and reasoning= with max_thinking_tokens only: replies "
-                "stay as sampled",
+                "all, last:N or summary:K, answers, and reasoning= with max_thinking_tokens only: "
+                "pictures stay in their observations",
             )
         if self.max_thinking_tokens + self.max_tokens >= self.max_length:
             self._refuse(
                 "max_thinking_tokens",
                 f"less than max_length={self.max_length} without max_tokens={self.max_tokens}",
             )
+        if policy.summary is not None and policy.answers:
+            self._refuse("context", "without answers beside summaries, which tell the thoughts")
         if policy.summary is not None and policy.summary_tokens >= self.max_length:
             self._refuse(
                 "context", f"with summaries of fewer than max_length={self.max_length} tokens"
@@ -347,6 +365,7 @@ class MultiTurnPPOConfig(_BaseConfig):
         """Settings that only mean something together with others."""
         self._check_inherited()
         self._check_groups()
+        self._check_rollout_turns()
         self._check_critic_warmup()
         self._check_staleness()
         self._check_generation()
@@ -376,6 +395,19 @@ class MultiTurnPPOConfig(_BaseConfig):
             )
         if (self.continuations > 0) != (self.advantage == "vine"):
             self._refuse("continuations", "at least 1 for vine, and 0 for other estimators")
+
+    def _check_rollout_turns(self) -> None:
+        if not self.rollout_turns:
+            return
+        if self.advantage != "dual_discount_gae":
+            self._refuse(
+                "rollout_turns", f"0 for {self.advantage}, which takes 0 for the rest of an episode"
+            )
+        for name, needed in (("group_size", 1), ("dynamic_sampling", 0), ("max_staleness", 0)):
+            if getattr(self, name) != needed:
+                self._refuse(name, f"{needed} with rollout_turns")
+        if self.context_policy.summary is not None:
+            self._refuse("context", "without summaries with rollout_turns")
 
     def _check_critic_warmup(self) -> None:
         if self.critic_warmup_rollouts and self.critic_kind == "none":

@@ -63,6 +63,8 @@ class PlayedTurn:
         version: of the weights that sampled all tokens of the reply, as the number of updates
             before.
         thoughts: the model's own, before the reply.
+        brief: the reply reduced to its answer, as later prompts show it where `context` has
+            `answers`; None elsewhere.
     """
 
     shown: Shown
@@ -74,6 +76,7 @@ class PlayedTurn:
     snapshot: bytes = b""
     version: int = 0
     thoughts: str = ""
+    brief: SampledReply | None = None
 
     @property
     def reward(self) -> float:
@@ -120,6 +123,10 @@ class PPOEpisode:
             elsewhere.
         begins_at: the environment where this episode is played on from, after its first turns;
             empty for a reset.
+        first: turns that an earlier rollout has trained on. They are history here.
+        pause_at: turns after which it is paused, if it hasn't ended; None for never.
+        ends_at: the environment where it was paused; empty elsewhere. What comes next is worth the
+            critic's value, as after a truncation.
     """
 
     level: LevelSeed
@@ -131,6 +138,15 @@ class PPOEpisode:
     summaries: dict[int, PlayedSummary] = field(default_factory=dict)
     pending: dict[str, Any] | None = None
     begins_at: bytes = b""
+    first: int = 0
+    pause_at: int | None = None
+    ends_at: bytes = b""
+
+    def continued(self) -> PPOEpisode:
+        """The episode that goes on where this one was paused."""
+        turns = list(self.turns)
+        shown = copy.copy(self.last_shown)
+        return PPOEpisode(self.level, turns, shown, begins_at=self.ends_at, first=len(self.turns))
 
     def fork(self, turn: int, number: int) -> PPOEpisode:
         """An episode that goes on from before the reply of `turn`, which was played with a
@@ -154,6 +170,21 @@ class PPOEpisode:
             (self.summaries.get(number), turn) for number, turn in enumerate([*self.turns, None])
         )
         return [step for pair in pairs for step in pair if step is not None]
+
+    @property
+    def new_turns(self) -> list[PlayedTurn]:
+        """The turns that no earlier rollout has trained on."""
+        return self.turns[self.first :]
+
+    @property
+    def new_steps(self) -> list[Step]:
+        """Those turns and the summaries; episodes that are paused have no summaries."""
+        return self.steps[self.first :]
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether it goes on in the next rollout."""
+        return bool(self.ends_at)
 
     @property
     def over(self) -> bool:
@@ -202,10 +233,18 @@ def remembered(steps: Sequence[Step], now: int, context: ContextPolicy) -> Seque
     since a summary.
     """
     if context.turns is not None:
-        return steps[max(0, now - context.turns) : now]
-    return steps[
-        next((at for at in range(now, 0, -1) if isinstance(steps[at - 1], PlayedSummary)), 0) : now
-    ]
+        first = max(0, now - context.turns)
+    else:
+        summaries = (at for at in range(now, 0, -1) if isinstance(steps[at - 1], PlayedSummary))
+        first = next(summaries, 0)
+    return [_brief(step) if context.answers else step for step in steps[first:now]]
+
+
+def _brief(step: Step) -> Step:
+    """A turn as later prompts show it where they have its answer alone."""
+    if isinstance(step, PlayedSummary) or step.brief is None:
+        return step
+    return replace(step, reply=step.brief)
 
 
 def lay_out(
@@ -273,11 +312,11 @@ def training_sequences(
     context, steps = context or ContextPolicy(), episode.steps
     end = episode.last_shown if with_end and episode.truncated and not episode.terminated else None
     forgets = context.reasoning != "keep" and any(step.shown.opens for step in steps)
-    each, before = context.turns is not None or forgets, [None, *steps[:-1]]
+    each = context.turns is not None or context.answers or forgets
     starts = [
         at
-        for at, step in enumerate(before)
-        if step is None or each or isinstance(step, PlayedSummary)
+        for at in range(episode.first, len(steps))
+        if at == episode.first or each or isinstance(steps[at - 1], PlayedSummary)
     ]
     return [
         lay_out(

@@ -141,6 +141,19 @@ def value_losses(values: Tensor, old_values: Tensor, returns: Tensor, clip: floa
     return torch.maximum(errors, (near - returns).square())
 
 
+def value_weights(value_mask: Tensor, turn_ids: Tensor, first: float) -> Tensor:
+    """(B, L + 1) The share of each value in the mean of the critic's errors: `first` for the value
+    before a turn's first token, 1 for others with a target.
+
+    Verlog weighs that token more, since the state is known there and none of the reply.
+    """
+    weights = value_mask.to(torch.float32)
+    before = torch.nn.functional.pad(turn_ids[:, :-1], (1, 0), value=NOT_SAMPLED)
+    starts = (turn_ids != NOT_SAMPLED) & (turn_ids != before)
+    weights[:, :-1][starts] *= first
+    return weights
+
+
 def kl_estimates(
     logprobs: Tensor, reference_logprobs: Tensor, estimator: Literal["k1", "k3"]
 ) -> Tensor:
@@ -164,7 +177,7 @@ def explained_variance(values: Tensor, returns: Tensor) -> float:
 
 def _log_ratios(logprobs: Tensor, others: Tensor) -> Tensor:
     """(B, L) Differences within ±`MOST`; 0 where both are infinite."""
-    return (logprobs - others).nan_to_num(0.0, MOST, -MOST).clamp(-MOST, MOST)
+    return (logprobs - others).nan_to_num().clamp(-MOST, MOST)
 
 
 def _sum_over_turns(entries: Tensor, turn_ids: Tensor) -> Tensor:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 
 from torch import Tensor
 
-from vagen_adapters.ppo.episodes import PPOEpisode, groups_of, have_equal_returns
+from vagen_adapters.ppo.episodes import PlayedTurn, PPOEpisode, groups_of, have_equal_returns
 from vagen_adapters.ppo.losses import explained_variance
 from vagen_adapters.ppo.packing import Advantages
 from vagen_adapters.ppo.trajectories import Trajectories
@@ -32,13 +32,14 @@ def of_episodes(episodes: Sequence[PPOEpisode], kept: Sequence[PPOEpisode]) -> d
     }
     if not sound:
         return counts
-    turns = [turn for episode in sound for turn in episode.turns]
+    turns = [turn for episode in sound for turn in episode.new_turns]
+    cut = [float(episode.truncated and not episode.is_paused) for episode in sound]
     return {
         **counts,
         **_where_there_are_some(sound),
         **{f"rollout/{name}": entry for name, entry in _outcome(sound).items()},
         "rollout/turns": len(turns) / len(sound),
-        "rollout/truncated": mean([float(episode.truncated) for episode in sound]),
+        "rollout/truncated": mean(cut),
         "rollout/reply_tokens": mean([float(len(turn.reply.ids)) for turn in turns]),
         "rollout/cut_replies": mean([float(turn.cut) for turn in turns]),
         "rollout/format": mean([float(turn.turn.parsed.format_correct) for turn in turns]),
@@ -59,6 +60,8 @@ def _where_there_are_some(sound: Sequence[PPOEpisode]) -> dict[str, float]:
     if any(reply.thoughts for reply in replies):
         found["rollout/thought_tokens"] = mean([float(reply.thoughts) for reply in replies])
         found["rollout/cut_thoughts"] = mean([float(any(reply.forced)) for reply in replies])
+    if paused := [episode for episode in sound if episode.is_paused]:
+        found["rollout/paused"] = len(paused) / len(sound)
     thresholds = [each.level.iou_threshold for each in sound]
     if moved := [each for each in thresholds if each is not None]:
         found["rollout/iou_threshold"] = mean(moved)
@@ -81,9 +84,13 @@ def of_evaluation(episodes: Sequence[PPOEpisode]) -> dict[str, float]:
 
 
 def _outcome(episodes: Sequence[PPOEpisode]) -> dict[str, float]:
+    """Of the episodes that have ended; nothing where none has."""
+    ended = [episode for episode in episodes if not episode.is_paused]
+    if not ended and episodes:
+        return {}
     return {
-        "success": mean([float(episode.success) for episode in episodes]),
-        "return": mean([episode.rewards for episode in episodes]),
+        "success": mean([float(episode.success) for episode in ended]),
+        "return": mean([episode.rewards for episode in ended]),
     }
 
 
@@ -117,8 +124,11 @@ def _of_reasoning(turns: Sequence[Turn]) -> dict[str, float]:
 def _of_turns(episodes: Sequence[PPOEpisode]) -> dict[str, float]:
     """`turn/…/n`: means over the n-th turns of the episodes that have one."""
     found = {}
-    for number in range(max(len(episode.turns) for episode in episodes)):
-        turns = [episode.turns[number] for episode in episodes if number < len(episode.turns)]
+    of_number: dict[int, list[PlayedTurn]] = defaultdict(list)
+    for episode in episodes:
+        for number, turn in enumerate(episode.new_turns, episode.first):
+            of_number[number].append(turn)
+    for number, turns in sorted(of_number.items()):
         found[f"turn/reward/{number}"] = mean([turn.reward for turn in turns])
         found[f"turn/reply_tokens/{number}"] = mean([float(len(turn.reply.ids)) for turn in turns])
         found[f"turn/share/{number}"] = len(turns) / len(episodes)
@@ -137,7 +147,7 @@ def _of_sources(episodes: Sequence[PPOEpisode]) -> dict[str, float]:
     found: dict[str, float] = {}
     for source, batch in _by_source(episodes).items():
         parts: dict[str, list[float]] = defaultdict(list)
-        for played in (turn for episode in batch for turn in episode.turns):
+        for played in (turn for episode in batch for turn in episode.new_turns):
             parts["reply_tokens"].append(float(len(played.reply.ids)))
             parts["cut_replies"].append(float(played.cut))
             parts["reflection/ratio"].append(float(is_reflective(played.turn.reply)))
@@ -147,7 +157,7 @@ def _of_sources(episodes: Sequence[PPOEpisode]) -> dict[str, float]:
                 if name != "success" and not isinstance(entry, str):
                     parts[f"metric/{name}"].append(float(entry))
         means = {name: mean(entries) for name, entries in parts.items()}
-        turns = [turn for episode in batch for turn in episode.turns]
+        turns = [turn for episode in batch for turn in episode.new_turns]
         detections = [turn.detection for turn in turns if turn.detection is not None]
         entries = {
             "episodes": float(len(batch)),
@@ -169,7 +179,8 @@ def _by_source(episodes: Sequence[PPOEpisode]) -> dict[str, list[PPOEpisode]]:
 
 def _reward_terms(episodes: Sequence[PPOEpisode]) -> dict[str, float]:
     sums: dict[str, float] = defaultdict(float)
-    for term in (term for episode in episodes for turn in episode.turns for term in turn.rewards):
+    turns = [turn for episode in episodes for turn in episode.new_turns]
+    for term in (term for turn in turns for term in turn.rewards):
         sums[f"reward/{term.name}"] += term.value
     return {name: whole / len(episodes) for name, whole in sums.items()}
 

@@ -25,9 +25,10 @@ from vagen_adapters.ppo.episodes import (
 )
 from vagen_adapters.ppo.generation import Prompt, SampledReply, Sampler, SampleSettings
 from vagen_adapters.ppo.metrics import Clock
-from vagen_adapters.ppo.thoughts import sample_replies, shown_thoughts
+from vagen_adapters.ppo.thoughts import brief_reply, sample_replies, shown_thoughts
 from vagen_envs import RewardTerm, Turn
 from vagen_envs.core import Observation
+from vagen_envs.replies import TAGS
 from vagen_envs.sample.env import SampleEnv
 from vagen_envs.seeding import HashStream
 from vagen_rewards.credit import FieldWords
@@ -79,6 +80,7 @@ class Rollout:
         max_length: tokens that the model may read and write in one sequence. An episode is cut at
             the last turn after which this still holds, and counts as truncated.
         score: further reward terms, or those of each task by name.
+        binary_reward: reward a turn by 1 if it solves the task and by nothing else (Verlog).
         threads: environments that are reset, or stepped and scored, at the same time, for those and
             judges that wait for a simulator or a server. 1 takes one after the other in the calling
             thread.
@@ -101,8 +103,10 @@ class Rollout:
         context: ContextPolicy | None = None,
         max_length: int = 4096,
         score: Score | Mapping[str, Score] | None = None,
+        binary_reward: bool = False,
         threads: int = 1,
     ) -> None:
+        self.binary_reward = binary_reward
         self.environments = envs if isinstance(envs, EnvironmentPool) else EnvironmentPool.of(envs)
         if not self.environments.size:
             raise TrainingConfigError("a rollout needs at least one environment")
@@ -175,6 +179,47 @@ class Rollout:
             if self.between_turns is not None:
                 self.between_turns()
             yield
+
+    def replay(
+        self, level: LevelSeed, turns: Sequence[tuple[SampledReply, tuple[RewardTerm, ...], int]]
+    ) -> PPOEpisode:
+        """A paused episode, played again from its replies, rewards and versions.
+
+        Raises:
+            TrainingDataError: the environment doesn't play it as before.
+        """
+        env, episode = self.environments.take(level), PPOEpisode(level)
+        try:
+            shown = self._show(env, self._reset(env, episode))
+            for reply, rewards, version in turns:
+                observation, _, terminated, truncated, info = env.step(
+                    self.encoder.read(reply.answer)
+                )
+                if terminated or truncated:
+                    raise ValueError(f"it ends in turn {len(episode.turns)}")
+                turn = self._held_turn(info["turn"])
+                brief = self._brief(env, turn)
+                episode.turns.append(
+                    PlayedTurn(shown, reply, turn, rewards, version=version, brief=brief)
+                )
+                shown = self._show(env, observation)
+            episode.ends_at = env.unwrapped.snapshot()  # type: ignore[attr-defined]
+        except Exception as error:  # an environment may raise anything
+            raise TrainingDataError(
+                f"the checkpoint's episode of {level} can't be played again: {error}; begin a new "
+                "run from its model"
+            ) from error
+        finally:
+            self.environments.give_back(level, env)
+        episode.last_shown = shown
+        return episode
+
+    def _brief(self, env: gym.Env[Any, Any], turn: Turn) -> SampledReply | None:
+        """A reply reduced to its answer, where later prompts show no more of it."""
+        if not self.context.answers:
+            return None
+        tags = getattr(getattr(env.unwrapped, "config", None), "tags", TAGS)
+        return brief_reply(self.encoder, turn, tags[-1])
 
     def _begin(self, pairs: Sequence[Playing]) -> list[Playing]:
         """Reset environments to their episodes' levels; return the pairs that can be played."""
@@ -268,6 +313,8 @@ class Rollout:
                 if isinstance(scored, Turn)
                 else (turn, (*turn.rewards, *scored))
             )
+        if self.binary_reward:
+            rewards = (RewardTerm("success", 1.0),) if turn.success else ()
         for term in rewards:
             if not math.isfinite(term.value):
                 raise TrainingDataError(
@@ -284,6 +331,7 @@ class Rollout:
             _detection(env),
             before,
             self.version,
+            brief=self._brief(env, turn),
         )
         return played, observation, terminated, truncated
 
@@ -310,12 +358,14 @@ class Rollout:
             return
         if self._fits(episode):
             episode.truncated = truncated or not self._goes_on(episode, observation)
+            if not episode.truncated and len(episode.turns) == episode.pause_at:
+                episode.truncated, episode.ends_at = True, env.unwrapped.snapshot()  # type: ignore[attr-defined]
             return
         episode.last_shown = (
             episode.turns.pop().shown
         )  # the value of what comes next couldn't be read
         episode.truncated = True
-        if not episode.turns:
+        if not episode.new_turns:
             episode.failure = (
                 f"no room for the first turn in {self.max_length} tokens; raise max_length"
             )

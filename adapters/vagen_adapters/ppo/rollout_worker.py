@@ -27,6 +27,7 @@ from vagen_adapters.ppo.generation import Sampler, SampleSettings, TransformersS
 from vagen_adapters.ppo.kept_conversations import KeepingSampler
 from vagen_adapters.ppo.level_sampler import SAMPLERS
 from vagen_adapters.ppo.rollout import Rollout, Score
+from vagen_adapters.ppo.running_episodes import RunningEpisodes
 from vagen_envs.extras import need
 from vagen_rewards.verifiers import DYNAMIC, LOOSE, STRICT
 
@@ -65,6 +66,11 @@ class RolloutWorker:
         self.level_sampler = SAMPLERS[args.level_sampler](args.tasks, args.seed, args.group_size)
         sampler = make_sampler(model.policy, encoder) if make_sampler else self._make_sampler(path)
         self.rollout = self._make_rollout(sampler, score)
+        self.running = (
+            RunningEpisodes(args.episodes_per_rollout, args.rollout_turns)
+            if args.rollout_turns
+            else None
+        )
         self._ahead: AsyncRollout | None = None
         if args.max_staleness:
             beside = self._make_rollout(sampler, score)
@@ -121,7 +127,10 @@ class RolloutWorker:
         """A rollout's episodes, and those to train on; more of them while too few groups tell good
         from bad.
         """
-        episodes: list[PPOEpisode] = []
+        if self.running is not None:
+            episodes = self._play_turns(self.running, number)
+            return episodes, [episode for episode in episodes if episode.failure is None]
+        episodes = []
         for extra in range(self.args.dynamic_sampling + 1):
             levels, seed = self.levels(number, extra), seed_of(self.args, number, 0)
             episodes += (
@@ -136,6 +145,17 @@ class RolloutWorker:
             if len(kept) >= self.args.episodes_per_rollout:
                 break
         return episodes, kept
+
+    def _play_turns(self, running: RunningEpisodes, number: int) -> list[PPOEpisode]:
+        """A rollout of a number of turns, most of whose episodes go on in the next one."""
+        with self.clock("sync"):
+            self.rollout.sampler.sync()
+        seed = seed_of(self.args, number, 0)
+
+        def level_of(begun: int) -> LevelSeed:
+            return self._scheduled(self.level_sampler.levels([begun], begun), number)[0]
+
+        return running.play(lambda episodes: self._play_on(episodes, seed), level_of)
 
     def evaluate(self) -> list[PPOEpisode]:
         """The first validation levels of every environment, in turn on its difficulties.
@@ -220,6 +240,10 @@ class RolloutWorker:
         levels = self.level_sampler.levels(
             range(drawn * per_rollout, (drawn + 1) * per_rollout), extra * per_rollout
         )
+        return self._scheduled(levels, number)
+
+    def _scheduled(self, levels: list[LevelSeed], number: int) -> list[LevelSeed]:
+        """The levels of a rollout with the IoU threshold of its time."""
         schedule = IOU_SCHEDULES.get(self.args.iou_schedule)
         if schedule is None:
             return levels
@@ -247,6 +271,7 @@ class RolloutWorker:
             context=args.context_policy,
             max_length=args.max_length,
             score=score,
+            binary_reward=args.binary_reward,
             threads=args.env_threads,
         )
 

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 LEVEL_SAMPLER = "level_sampler.json"
 """The file of a checkpoint that holds the state of the level sampler."""
+RUNNING = "running_episodes.json"
+"""The file of a checkpoint that holds the episodes which go on in the next rollout."""
 LIBRARIES = ("vagen-envs", "torch", "transformers", "trl", "peft", "vllm", "gymnasium")
 """Whose versions a training's card holds."""
 
@@ -142,6 +144,10 @@ class SavingTrainer(_BaseTrainer):
                 (folder / LEVEL_SAMPLER).write_text(
                     json.dumps(self.worker.level_sampler.state()), encoding="utf-8"
                 )
+                if self.worker.running is not None:
+                    (folder / RUNNING).write_text(
+                        json.dumps(self.worker.running.state()), encoding="utf-8"
+                    )
                 checkpoints.mark_complete(folder, self.args.to_dict())
                 best = self.state.best_model_checkpoint
                 checkpoints.rotate(run, most, {folder, Path(best or folder)})
@@ -190,6 +196,9 @@ class SavingTrainer(_BaseTrainer):
                 super()._load_optimizer_and_scheduler(checkpoint)
                 state = json.loads((Path(checkpoint) / LEVEL_SAMPLER).read_text(encoding="utf-8"))
                 self.worker.level_sampler.restore(state)
+                if self.worker.running is not None and (Path(checkpoint) / RUNNING).is_file():
+                    running = json.loads((Path(checkpoint) / RUNNING).read_text(encoding="utf-8"))
+                    self.worker.running.restore(running, self.worker.rollout)
 
     def _load_rng_state(self, checkpoint: str | None) -> None:
         with checkpoints.reading(checkpoint or ""):

@@ -12,6 +12,7 @@ from dataclasses import replace
 from vagen_adapters.context import ContextPolicy
 from vagen_adapters.ppo.chat_encoder import ChatEncoder
 from vagen_adapters.ppo.generation import Prompt, SampledReply, Sampler, SampleSettings
+from vagen_envs import Turn
 from vagen_envs.seeding import HashStream
 
 
@@ -52,6 +53,13 @@ def shown_thoughts(context: ContextPolicy, *, for_summary: bool) -> int | None:
     if context.reasoning == "keep":
         return None
     return int(context.reasoning == "turn" and for_summary)
+
+
+def brief_reply(encoder: ChatEncoder, turn: Turn, tag: str) -> SampledReply:
+    """A turn's reply reduced to its answer, as a context with `answers` shows it later."""
+    text = f"<{tag}>{turn.parsed.answer or ''}</{tag}>"
+    ids = (*encoder.tokenizer(text, add_special_tokens=False)["input_ids"], encoder.end_id)
+    return SampledReply(ids, (0.0,) * len(ids))
 
 
 def _closed(thoughts: SampledReply, encoder: ChatEncoder) -> SampledReply:

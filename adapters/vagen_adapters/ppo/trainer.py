@@ -44,6 +44,7 @@ from vagen_adapters.ppo.experience import (
 )
 from vagen_adapters.ppo.family_checks import check_layout, check_model, vision_cache_for
 from vagen_adapters.ppo.generation import TILE, model_inputs
+from vagen_adapters.ppo.gradient_norms import gradient_norms
 from vagen_adapters.ppo.introspection import base_of
 from vagen_adapters.ppo.metrics import mean
 from vagen_adapters.ppo.packing import Advantages, trained_tokens
@@ -175,11 +176,14 @@ class MultiTurnPPOTrainer(SavingTrainer):
         check_sharding(self.accelerator, self.sharding, "own" if make_sampler else args.generation)
         actor_critic.spread = self.sharding in ("fsdp", "zero3")
         actor_critic.packs = args.packing
+        if args.log_gradient_norms and (actor_critic.spread or self.is_deepspeed_enabled):
+            raise TrainingConfigError(
+                "log_gradient_norms=True is not valid: it must be False under FSDP and DeepSpeed, "
+                "which hold no whole gradients"
+            )
         if not actor_critic.spread:  # otherwise no process holds weights that it could try
             actor_critic.vision_cache = vision_cache_for(actor_critic, self.encoder, VISION_CACHE)
-            check_model(
-                actor_critic, self.encoder, turn_by_turn=args.context_policy.turns is not None
-            )
+            check_model(actor_critic, self.encoder, turn_by_turn=not args.context_policy.grows)
         self.worker = RolloutWorker(
             base_of(model) or model,
             args,
@@ -229,9 +233,10 @@ class MultiTurnPPOTrainer(SavingTrainer):
         kept = self.select(kept)
         self._record(metrics.of_episodes(episodes, kept))
         self.worker.check_failures(episodes, number)
-        self.worker.level_sampler.update(episodes)
+        ended = [episode for episode in episodes if not episode.is_paused]
+        self.worker.level_sampler.update(ended)
         self._record(self.worker.level_sampler.metrics())
-        sampled = sum(len(step.reply.ids) for episode in episodes for step in episode.steps)
+        sampled = sum(len(step.reply.ids) for episode in episodes for step in episode.new_steps)
         self._record(
             {"generation/tokens_per_second": sampled / max(clock.spent["generation"], 1e-9)}
         )
@@ -240,13 +245,13 @@ class MultiTurnPPOTrainer(SavingTrainer):
             kept, state_values = self.worker.play_continuations(kept, number)
         self.worker.rest()
         if not kept:
-            self._show_few(number, episodes, None)
+            self._show_few(number, ended, None)
             return None
         if self.args.max_staleness:
             self._record(metrics.of_versions(kept, self.state.global_step))
         with clock("score"):
             experience = self._make_experience(kept, state_values)
-        self._show_few(number, episodes, experience)
+        self._show_few(number, ended, experience)
         return experience
 
     def _show_few(
@@ -398,7 +403,11 @@ class MultiTurnPPOTrainer(SavingTrainer):
         rows = shortest_first(experience.sequences, rows)
         mask, value_mask = (
             experience.advantages.mask[rows],
-            experience.advantages.value_mask[rows].float(),
+            losses.value_weights(
+                experience.advantages.value_mask[rows],
+                experience.sequences.turn_ids[rows],
+                self.args.first_token_value_weight,
+            ),
         )
         weights = losses.token_weights(
             mask, experience.sequences.turn_ids[rows], self.args.loss_level
@@ -546,6 +555,8 @@ class MultiTurnPPOTrainer(SavingTrainer):
 
         DeepSpeed has clipped them together by now.
         """
+        if self.args.log_gradient_norms:
+            self._record(gradient_norms(self.model.policy))
         clip, most = self.accelerator.clip_grad_norm_, self.args.max_grad_norm
         if not self.is_deepspeed_enabled and self.args.critic_kind != "none":
             of_critic = float(clip(self.model.trainable(critic=True), most))

@@ -9,8 +9,10 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import secrets
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
+from functools import partial
+from typing import Any
 
 from vagen_adapters.errors import ServiceError
 from vagen_envs.errors import MissingExtraError
@@ -27,11 +29,14 @@ try:
 except ImportError as error:
     raise MissingExtraError("the environment service", "serve", error.name or "fastapi") from error
 
-from vagen_adapters.service.client import KEY_VARIABLE, SERVER_HEADER
+from vagen_adapters.service.client import CLIENT_HEADER, KEY_VARIABLE, SERVER_HEADER
 from vagen_adapters.service.framing import pack, written
-from vagen_adapters.service.host import Failure, HostAnswer
+from vagen_adapters.service.host import Failure, HostAnswer, Result
 from vagen_adapters.service.pool import Pool
 from vagen_adapters.service.tenants import Tenant, Tenants
+
+LONGEST_NAME = 64
+"""Characters of a client's name that are read."""
 
 
 def create_app(
@@ -90,6 +95,7 @@ def create_app(
     @app.websocket("/v1/ws")
     async def socket(ws: WebSocket) -> None:
         tenant: Tenant = ws.state.tenant
+        client = ws.headers.get(CLIENT_HEADER, "")[:LONGEST_NAME]
         if len(sockets) >= config.max_sessions or tenant.connections >= tenants.share:
             raise ServiceError(
                 "full", "all connections that this server allows are in use; try again in a moment"
@@ -100,9 +106,10 @@ def create_app(
             with suppress(WebSocketDisconnect, RuntimeError):  # it went away while it was answered
                 await ws.accept(headers=server_name)
                 # One request after the other: a client that doesn't read isn't read from.
+                handle = partial(app.state.sessions.handle, tenant=tenant, client=client)
                 while (message := await ws.receive())["type"] == "websocket.receive":
                     request = message.get("bytes") or (message.get("text") or "").encode()
-                    await ws.send_bytes(await _answer(request, tenant, app.state.sessions, metrics))
+                    await ws.send_bytes(await _answer(request, handle, metrics))
         finally:
             sockets.discard(ws)
             tenant.connections -= 1
@@ -110,11 +117,13 @@ def create_app(
     return app
 
 
-async def _answer(request: bytes, tenant: Tenant, sessions: Sessions, metrics: Metrics) -> bytes:
-    """The message that answers a request."""
+async def _answer(
+    request: bytes, handle: Callable[[Any, Any], Awaitable[list[Result]]], metrics: Metrics
+) -> bytes:
+    """The message that answers a request. `handle` carries out its verb and items."""
     try:
         data = read_request(request)
-        results = await sessions.handle(data.get("verb"), data.get("items"), tenant)
+        results = await handle(data.get("verb"), data.get("items"))
     except ServiceError as error:
         metrics.failures.labels(error.code).inc()
         return pack(_error(error), ())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -24,6 +25,8 @@ KEY_VARIABLE = "VAGEN_SERVE_KEY"
 """The environment variable that holds the key, at the server and at the client."""
 SERVER_HEADER = "x-vagen-server"
 """Names the server in its answer to a handshake: there may be many behind one address."""
+CLIENT_HEADER = "x-vagen-client"
+"""Names the client in its handshake, so that others with the same key don't wait for its turns."""
 ENVELOPE = 1000
 """Bytes around the items of a request, and to spare."""
 
@@ -55,6 +58,7 @@ class Service:
         self.url = url
         self._address = f"{'wss' if scheme == 'https' else 'ws'}://{rest}/v1/ws"
         self._key = os.environ.get(KEY_VARIABLE, "") if key is None else key
+        self._name = secrets.token_hex(8)
         self._timeout, self._patience = timeout, patience
         self._idle: list[tuple[ClientConnection, str]] = []  # with their servers' names
         self._homes: dict[str, str] = {}  # which server has a session
@@ -170,7 +174,9 @@ class Service:
                 if home in ("", connection[1]):
                     self._idle.remove(connection)
                     return connection
-        headers = {"Authorization": f"Bearer {self._key}"} if self._key else {}
+        headers = {CLIENT_HEADER: self._name}
+        if self._key:
+            headers["Authorization"] = f"Bearer {self._key}"
         made: ClientConnection = connect(
             self._address,
             additional_headers=headers,

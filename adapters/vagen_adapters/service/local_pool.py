@@ -16,13 +16,30 @@ from vagen_envs.workers import START_TIMEOUT, WorkerDied, cause_of_end, started
 HEADER = struct.Struct("!i")
 """What `multiprocessing.Connection`, at the worker's end, writes before a message: its length."""
 
+NICENESS = 10
+"""Of a worker of costly environments, and of the programs that draw for it. A tenth of a core's
+share is left to it where quick turns and the server want all; they never do for long.
+"""
+MOST = 4
+"""Times its size, to which a pool grows so that each client has a worker of its own. One takes
+some 70 MB.
+"""
+
 
 class LocalWorker(asyncio.Protocol):
-    """A worker process on this machine."""
+    """A worker process on this machine.
 
-    def __init__(self, limits: Limits) -> None:
+    Args:
+        limits: bounds of one call.
+        costly: whether it gives way to the server and to workers whose turns are quick.
+    """
+
+    def __init__(self, limits: Limits, costly: bool = False) -> None:
         self._process, self._socket = started(
-            "vagen_adapters.service.worker", str(limits.cpu), str(limits.memory)
+            "vagen_adapters.service.worker",
+            str(limits.cpu),
+            str(limits.memory),
+            str(NICENESS if costly else 0),
         )
         self._received = bytearray()
         self._answers: deque[asyncio.Future[Any]] = (
@@ -93,9 +110,9 @@ def local_pool(size: int = 2, *, timeout: float = TIMEOUT, limits: Limits | None
     """A pool of worker processes on this machine.
 
     Args:
-        size: processes.
+        size: processes for one client; there are up to four times as many for several.
         timeout: seconds without an answer after which a process is replaced.
         limits: bounds of one call; `Limits()` by default.
     """
     bounds = limits or Limits()
-    return Pool(lambda: LocalWorker(bounds), size, timeout)
+    return Pool(lambda costly: LocalWorker(bounds, costly), size, timeout, MOST * size)

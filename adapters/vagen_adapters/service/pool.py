@@ -1,5 +1,5 @@
-"""A pool of workers, all used from one event loop: scheduling of calls, replacement of workers that
-die.
+"""A pool of workers, all used from one event loop: which clients share one, scheduling of calls,
+replacement of workers that die.
 
 Every session lives in one worker. When a worker dies, another one takes its place, and its sessions
 are lost here: their clients open them again by replay (see `journal`).
@@ -37,6 +37,9 @@ STARTING = 15.0
 """Seconds for which a worker that isn't ready counts as starting and gets sessions like others. An
 actor may wait for its machine for minutes; new sessions then go to workers that are ready."""
 
+SPARE_FOR = 60.0
+"""Seconds for which a worker beyond the pool's size is kept without sessions."""
+
 
 class PoolWorker(Protocol):
     """A process or an actor that runs an `EnvHost`. Everything raises WorkerDied once it is
@@ -57,17 +60,29 @@ class PoolWorker(Protocol):
 
 
 class Slot:
-    """A place for one worker and its sessions. A worker that dies is replaced."""
+    """A place for one worker and its sessions. A worker that dies is replaced.
 
-    def __init__(self, pool: Pool, ahead: int = AHEAD) -> None:
+    Args:
+        pool: what it belongs to.
+        costly: whether its environments are slow.
+        is_extra: whether it is beyond the pool's size, and ends when it has had no session for
+            a while.
+    """
+
+    def __init__(self, pool: Pool, costly: bool, is_extra: bool = False) -> None:
         self._pool = pool
-        self._ahead = ahead
+        self._costly = costly
+        # One costly call at once: those of other clients don't wait for all that one client sent.
+        self._ahead = 1 if costly else AHEAD
+        self._is_extra = is_extra
         # The calls of each client in order, the next client first.
         self._waiting: dict[Hashable, deque[tuple[HostCall, asyncio.Future[Result]]]] = {}
         self._given = 0  # calls that the worker has
         self._loop = asyncio.get_running_loop()
         self._since = self._loop.time()
-        self.sessions: set[str] = set()
+        self._used = self._loop.time()  # when it last had sessions
+        self.sessions: dict[str, Hashable] = {}
+        """The client of each session."""
         self.worker: PoolWorker | None = None
         self.task = asyncio.create_task(self._serve())
 
@@ -86,7 +101,11 @@ class Slot:
     def end(self, session: str, client: Hashable) -> None:
         """End a session, in the worker too, without waiting."""
         self.submit(HostCall(session, "close", {}), client)
-        self.sessions.discard(session)
+        self.sessions.pop(session, None)
+
+    def is_for(self, client: Hashable) -> bool:
+        """Whether no other client has sessions here."""
+        return all(other == client for other in self.sessions.values())
 
     @property
     def load(self) -> tuple[bool, int]:
@@ -95,11 +114,10 @@ class Slot:
         return is_late, len(self.sessions)
 
     async def _serve(self) -> None:
-        while True:
-            cause = await self._serve_by_one()
+        while (cause := await self._serve_by_one()) is not None:
             self.worker = None
             self._since = self._loop.time()
-            lost, self.sessions = self.sessions, set()
+            lost, self.sessions = set(self.sessions), {}
             log.warning(
                 "%s; another worker takes its place; %d session(s) are lost", cause, len(lost)
             )
@@ -109,11 +127,13 @@ class Slot:
                 _finish(self._pop()[1], Failure("lost", cause))
             await asyncio.sleep(RESTART_AFTER)
 
-    async def _serve_by_one(self) -> str:
-        """Start a worker and use it until it dies. Returns the cause."""
+    async def _serve_by_one(self) -> str | None:
+        """Start a worker and use it until it dies. Returns the cause, and nothing if the worker
+        isn't needed any more.
+        """
         worker: PoolWorker | None = None
         try:
-            worker = self._pool.make_worker()
+            worker = self._pool.make_worker(self._costly)
             await worker.start()
             self.worker, self._death, self._heard = (
                 worker,
@@ -128,6 +148,9 @@ class Slot:
                         f"{worker.where} gave no answer within {self._pool.timeout:g} s and was "
                         "killed"
                     )
+                if self._is_extra and self._is_idle():
+                    self._pool.drop(self)
+                    return None
                 self.submit(CHECK)
             return str(self._death.result())
         except WorkerDied as death:
@@ -138,6 +161,12 @@ class Slot:
         finally:
             if worker is not None:
                 worker.close()
+
+    def _is_idle(self) -> bool:
+        """Whether it has had no session for a while."""
+        if self.sessions:
+            self._used = self._loop.time()
+        return self._loop.time() - self._used > SPARE_FOR
 
     def _pop(self) -> tuple[HostCall, asyncio.Future[Result]]:
         client = next(iter(self._waiting))
@@ -182,26 +211,38 @@ def _finish(pending: asyncio.Future[Result], result: Result) -> None:
 class Pool:
     """`size` workers, and as many for costly environments once one is opened.
 
-    A worker carries out one call at a time, so a quick turn would wait for a costly one beside it.
-    Between processes the operating system shares the cores out fairly.
+    A worker carries out one call at a time, so a turn waits for the others that its worker has.
+    Clients therefore don't share a worker while there is another, and one that finds all taken
+    gets a worker beyond `size`. Between processes the operating system shares the cores out.
 
     If `make_worker` raises, it is called again later.
+
+    Args:
+        make_worker: called with whether its environments are costly.
+        size: workers that one client may occupy.
+        timeout: seconds without an answer after which a worker is replaced.
+        most: workers for all clients; `size` by default.
     """
 
     def __init__(
-        self, make_worker: Callable[[], PoolWorker], size: int = 2, timeout: float = TIMEOUT
+        self,
+        make_worker: Callable[[bool], PoolWorker],
+        size: int = 2,
+        timeout: float = TIMEOUT,
+        most: int | None = None,
     ) -> None:
         self.make_worker, self.size, self.timeout = make_worker, size, timeout
         self.replaced = 0
         """Workers that died."""
         self.on_lost: Callable[[set[str]], None] = lambda _: None
         """Called with the sessions that ended with their worker."""
+        self._most = most or size
         self._slots: list[Slot] = []
         self._costly: list[Slot] = []
 
     async def start(self) -> None:
         """Start the workers in the running loop, without waiting for them."""
-        self._slots = [Slot(self) for _ in range(self.size)]
+        self._slots = [Slot(self, costly=False) for _ in range(self.size)]
 
     @property
     def workers(self) -> list[PoolWorker]:
@@ -209,14 +250,29 @@ class Pool:
         slots = self._slots + self._costly
         return [slot.worker for slot in slots if slot.worker is not None]
 
-    def quietest(self, costly: bool = False) -> Slot:
-        """Where a new session would be served soonest; `costly` for turns of more than a
-        millisecond or so.
+    def quietest(self, costly: bool = False, client: Hashable = None) -> Slot:
+        """Where a new session of a client would be served soonest.
+
+        Args:
+            costly: whether its turns take more than a millisecond or so.
+            client: whose it is.
         """
         if costly and not self._costly:
-            # One call at once: those of other clients don't wait for all that one client sent.
-            self._costly = [Slot(self, ahead=1) for _ in range(self.size)]
-        return min(self._costly if costly else self._slots, key=lambda slot: slot.load)
+            self._costly = [Slot(self, costly=True) for _ in range(self.size)]
+        slots = self._costly if costly else self._slots
+        unshared = [slot for slot in slots if slot.is_for(client)]
+        if not unshared and len(slots) < self._most:
+            slots.append(Slot(self, costly, is_extra=True))
+            return slots[-1]
+        best = min(unshared or slots, key=lambda slot: slot.load)
+        is_late, _ = best.load
+        return min(slots, key=lambda slot: slot.load) if is_late else best
+
+    def drop(self, slot: Slot) -> None:
+        """Forget a place whose worker isn't needed any more."""
+        for slots in (self._slots, self._costly):
+            if slot in slots:
+                slots.remove(slot)
 
     async def close(self) -> None:
         """End all workers."""

@@ -79,4 +79,4 @@ def ray_pool(
             machines.
     """
     options = {"num_cpus": 1, "scheduling_strategy": "SPREAD", **options}
-    return Pool(lambda: RayWorker(options, limits or Limits()), size, timeout)
+    return Pool(lambda _costly: RayWorker(options, limits or Limits()), size, timeout)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -60,6 +60,7 @@ class Session:
 
     env_id: str
     tenant: Tenant
+    client: Hashable  # of the tenant: whose calls take turns with other clients'
     slot: Slot  # has its worker
     move: int  # the number of the latest reset or step that was begun
     digest: str  # of the latest answer (see `host.Answer`), empty before the first
@@ -95,16 +96,16 @@ class Sessions:
             "replaced_workers", "Workers that died and were replaced", lambda: pool.replaced
         )
 
-    async def handle(self, verb: Any, items: Any, tenant: Tenant) -> list[Result]:
+    async def handle(self, verb: Any, items: Any, tenant: Tenant, client: str = "") -> list[Result]:
         """Carry out the items of a request, concurrently.
 
         A move is carried out even if the client goes away meanwhile; it can ask for the answer
-        again.
+        again. `client` names one of the tenant's clients; others don't wait for its calls.
 
         Raises:
             ServiceError: the request is malformed.
         """
-        begun = [self._begin(verb, item, tenant) for item in read_items(verb, items)]
+        begun = [self._begin(verb, item, tenant, client) for item in read_items(verb, items)]
         results = [await item if isinstance(item, asyncio.Future) else item for item in begun]
         for result in results:
             if isinstance(result, Failure):
@@ -112,10 +113,10 @@ class Sessions:
         return results
 
     def _begin(
-        self, verb: str, item: Any, tenant: Tenant
+        self, verb: str, item: Any, tenant: Tenant, client: str
     ) -> HostAnswer | Failure | asyncio.Future[Result]:
         if verb == "open":
-            return asyncio.create_task(self._open(item, tenant))
+            return asyncio.create_task(self._open(item, tenant, client))
         session = self._sessions.get(item.session)
         if session is None and verb == "close":
             return DONE
@@ -145,9 +146,7 @@ class Sessions:
             arguments, after = {"reply": item.reply}, item.after
         else:
             arguments, after = {"seed": item.seed, "split": item.split, "level": item.level}, None
-        request = hashlib.sha256(
-            repr((verb, arguments, after)).encode("utf-8", "surrogatepass")
-        ).digest()
+        request = hashlib.sha256(repr((verb, arguments, after)).encode()).digest()
         if item.move == session.move and session.request:
             if request != session.request:
                 return Failure(
@@ -175,7 +174,7 @@ class Sessions:
             )
         session.move, session.request, session.answer = item.move, request, None
         call = HostCall(item.session, verb, arguments)
-        session.pending = session.slot.submit(call, session.tenant)
+        session.pending = session.slot.submit(call, session.client)
         # The first callback: whoever waits for the result finds the session up to date.
         session.pending.add_done_callback(
             functools.partial(self._finish, session, call, self._loop.time())
@@ -206,7 +205,7 @@ class Sessions:
             session.digest = result.digest
             self._metrics.moved(session.env_id, call.verb, session.used - began)
 
-    async def _open(self, item: Any, tenant: Tenant) -> Result:
+    async def _open(self, item: Any, tenant: Tenant, name: str) -> Result:
         while (session := self._sessions.get(item.session)) is not None:
             if session.tenant is not tenant:
                 return Failure(
@@ -230,14 +229,17 @@ class Sessions:
                 "full", f"there are {len(self._sessions)} sessions, and no room for more"
             )
         digest = "" if item.replay is None else item.replay.digest
-        slot = self._pool.quietest(is_costly(item.env_id))
-        session = Session(item.env_id, tenant, slot, item.move or 0, digest, self._loop.time())
+        client = (tenant, name)
+        slot = self._pool.quietest(is_costly(item.env_id), client)
+        session = Session(
+            item.env_id, tenant, client, slot, item.move or 0, digest, self._loop.time()
+        )
         self._sessions[item.session] = session
-        slot.sessions.add(item.session)
+        slot.sessions[item.session] = client
         tenant.sessions += 1
         session.pending = asyncio.current_task()
         arguments = {"env_id": item.env_id, "options": item.options, "offers": self._config.offers}
-        result = await slot.submit(HostCall(item.session, "open", arguments), tenant)
+        result = await slot.submit(HostCall(item.session, "open", arguments), client)
         if isinstance(result, HostAnswer) and item.replay is not None:
             self._metrics.replays.inc()
             result = await self._replay(item, session) or result
@@ -257,7 +259,7 @@ class Sessions:
         moves += [("step", {"reply": reply}) for reply in replies]
         for verb, arguments in moves:
             played = await session.slot.submit(
-                HostCall(item.session, verb, arguments), session.tenant
+                HostCall(item.session, verb, arguments), session.client
             )
             if isinstance(played, Failure):
                 if played.code in ENDED:
@@ -304,7 +306,7 @@ class Sessions:
         session = self._sessions.pop(key)
         session.tenant.sessions -= 1
         self._metrics.ended.labels(why).inc()
-        session.slot.end(key, session.tenant)
+        session.slot.end(key, session.client)
 
     def _lose(self, sessions: set[str]) -> None:
         """Sessions ended with their worker. One in use ends when its call returns."""

@@ -1,4 +1,4 @@
-"""A worker process: `python -m vagen_adapters.service.worker FD CPU MEMORY`. Started by
+"""A worker process: `python -m vagen_adapters.service.worker FD CPU MEMORY NICENESS`. Started by
 `local_pool.LocalWorker`.
 """
 
@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import os
 import sys
 from multiprocessing.connection import Connection
 
@@ -14,6 +15,7 @@ from vagen_adapters.service.limits import Limits
 from vagen_envs.workers import answer_calls
 
 if __name__ == "__main__":
+    os.nice(int(sys.argv[4]))
     host = EnvHost(Limits(cpu=float(sys.argv[2]), memory=int(sys.argv[3])))
     gc.freeze()  # loaded modules stay, so collections needn't look through them
     with contextlib.suppress(

@@ -88,6 +88,7 @@ class Trained(Agent):
             "name": self.name,
             "weights_sha256": digest.hexdigest(),
             "options": dict(self.env_options),
+            "trained_on": list(dict.fromkeys(self.trained_on)),
         }
 
     def check(self, env_id: str, config: Mapping[str, Any]) -> None:
@@ -149,13 +150,17 @@ class Trained(Agent):
     def _episode(self, game: Game, context: ContextPolicy, last_shown: Any) -> Any:
         """The game as the trainer would have played it."""
         from vagen_adapters.ppo import episodes
+        from vagen_adapters.ppo.thoughts import brief_reply
 
         episode = episodes.PPOEpisode(episodes.LevelSeed(game.seed))
         for number, turn in enumerate(game.turns):
             shown = self._show(game, context, turn.observed, number)
             call = game.calls[number] if number < len(game.calls) else None
             reply = self._written(turn.reply, call.hidden if call else None)
-            episode.turns.append(episodes.PlayedTurn(shown, reply, turn, ()))
+            brief = None
+            if context.answers:
+                brief = brief_reply(self._encoder, turn, game.env.config.tags[-1])
+            episode.turns.append(episodes.PlayedTurn(shown, reply, turn, (), brief=brief))
         # Only where summaries stand counts: what they say is in the observations after them.
         for summary in game.summaries:
             reply = self._written(summary.text, summary.call.hidden)

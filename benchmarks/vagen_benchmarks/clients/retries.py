@@ -8,6 +8,7 @@ decided here.
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 import time
 from collections import deque
@@ -144,7 +145,7 @@ class Pace:
     """Requests a second."""
 
     def __init__(self) -> None:
-        self._rate = self._ceiling = float("inf")
+        self._rate = self._ceiling = math.inf
         self._last = self._cut_at = self._shut_until = 0.0
         self._answered: deque[float] = deque(maxlen=256)
         self._refused_last = False
@@ -154,7 +155,7 @@ class Pace:
         """Wait for a place in the queue, whose head alone keeps an eye on the rate as it
         changes.
         """
-        if self._rate == float("inf") and self._shut_until <= time.monotonic():
+        if self._rate == math.inf and self._shut_until <= time.monotonic():
             return
         async with self._head:
             while (
@@ -169,8 +170,7 @@ class Pace:
     def answered(self) -> None:
         self._answered.append(time.monotonic())
         self._refused_last = False
-        if self._rate < float("inf"):
-            self._rate *= self.RISE if self._rate > self._ceiling * self.CUT**2 else self.CLIMB
+        self._rate *= self.RISE if self._rate > self._ceiling * self.CUT**2 else self.CLIMB
 
     def refused(self, made: float, asked: float) -> float:
         """A request made at that time was refused, for so many seconds. Returns those that it has
@@ -179,7 +179,7 @@ class Pace:
         now = time.monotonic()
         if self._refused_last:
             self.shut(asked)
-        elif self._rate < float("inf"):
+        elif self._rate < math.inf:
             self._ceiling = self._rate
         self._refused_last = True
         if made >= self._cut_at:
@@ -191,7 +191,7 @@ class Pace:
         """Answers in the last second, at the first refusal; later the rate itself is the better
         estimate.
         """
-        if self._rate < float("inf"):
+        if self._rate < math.inf:
             return self._rate
         return max(1.0, float(sum(now - at < 1.0 for at in self._answered)))
 
@@ -249,7 +249,6 @@ class Retries:
             ),
             wait=lambda _: request.pause,
             stop=tenacity.stop_never,
-            reraise=True,
         )
         answer: T = await repeat(self._once, request, ask)
         return answer, request.made

@@ -29,7 +29,9 @@ def bench(
     protocol: Annotated[
         str | None,
         typer.Option(
-            "--protocol", "-p", help="`paper`, `paper-representations`, `strategies` or a file."
+            "--protocol",
+            "-p",
+            help="`paper`, `paper-trained`, `strategies`, `ladder-ENV`, `sample` … or a file.",
         ),
     ] = None,
     env: Annotated[

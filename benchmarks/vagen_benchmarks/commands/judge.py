@@ -6,6 +6,7 @@ import asyncio
 import itertools
 import json
 import math
+import os
 import re
 import shutil
 from collections.abc import Sequence
@@ -22,6 +23,7 @@ from vagen_benchmarks.commands.options import TrustModules
 from vagen_benchmarks.commands.printing import err, make_table, out
 from vagen_benchmarks.errors import BenchError, RunFolderError
 from vagen_benchmarks.meter import Meter
+from vagen_benchmarks.redaction import note_secret
 from vagen_benchmarks.report import write_report
 from vagen_benchmarks.runs.episode import Episode
 from vagen_benchmarks.runs.protocol import import_environments
@@ -63,8 +65,17 @@ BaseUrl = Annotated[str | None, typer.Option(help="Of an LLM judge's OpenAI-comp
 Concurrency = Annotated[int, typer.Option(min=1, help="An LLM judge's requests in flight.")]
 
 
-def _llm(price: tuple[float, float] | None, base_url: str | None, **others: Any) -> dict[str, Any]:
-    return {**others, "base_url": checked_url(base_url), "price": Price(*price) if price else None}
+def _llm(
+    price: tuple[float, float] | None, base_url: str | None, key_from: str | None, **others: Any
+) -> dict[str, Any]:
+    if key_from:
+        note_secret(key_from, os.environ.get(key_from, ""))
+    return {
+        **others,
+        "base_url": checked_url(base_url),
+        "key_from": key_from,
+        "price": Price(*price) if price else None,
+    }
 
 
 @app.command("calibrate")
@@ -78,6 +89,7 @@ def calibrate_command(
     max_dollars: MaxDollars = None,
     price: Prices = None,
     base_url: BaseUrl = None,
+    key_from: options.KeyFrom = None,
     concurrency: Concurrency = 32,
 ) -> None:
     """Ask a judge about statements whose truth is known; count those that it accepts, refuses and
@@ -86,7 +98,12 @@ def calibrate_command(
     Example: `vagen judge calibrate statements.json --judge rule --misses 5`
     """
     llm = _llm(
-        price, cache=cache, max_dollars=max_dollars, base_url=base_url, concurrency=concurrency
+        price,
+        base_url,
+        key_from,
+        cache=cache,
+        max_dollars=max_dollars,
+        concurrency=concurrency,
     )
     made = named_judge(judge, **llm)
     try:
@@ -142,6 +159,7 @@ def rescore_command(
     max_dollars: MaxDollars = None,
     price: Prices = None,
     base_url: BaseUrl = None,
+    key_from: options.KeyFrom = None,
     concurrency: Concurrency = 32,
     trust: TrustModules = False,
 ) -> None:
@@ -155,7 +173,12 @@ def rescore_command(
     settings = {"judge": judge, "gate": gate, "weighting": weighting, "penalty": penalty}
     betas = {"grounding": beta_grounding, "world_modeling": beta_world_modeling}
     llm = _llm(
-        price, cache=cache, max_dollars=max_dollars, base_url=base_url, concurrency=concurrency
+        price,
+        base_url,
+        key_from,
+        cache=cache,
+        max_dollars=max_dollars,
+        concurrency=concurrency,
     )
     scoring = make_scoring({**settings, "betas": betas}, **llm)
     assert scoring is not None

@@ -15,7 +15,7 @@ from rich.text import Text
 from vagen_benchmarks.meter import Meter
 from vagen_benchmarks.redaction import redact
 from vagen_benchmarks.results.labels import task_titles
-from vagen_benchmarks.results.plan_table import plan_table
+from vagen_benchmarks.results.plan_table import LEGEND, plan_table
 from vagen_benchmarks.results.stats import Estimate
 from vagen_benchmarks.results.summary import COUNTED_AS, FLAG, MIXED, STOPS, Summary, served_names
 from vagen_benchmarks.runs.episode import Episode
@@ -247,7 +247,11 @@ def print_plan(summary: Summary) -> None:
     if plan is None:
         return
     made = plan_table(plan, summary.rows())
-    title = f"protocol {plan.name}; † published result; below each score its 95 % interval"
+    for name, words in plan.differences:
+        out.print(f"differs from the paper: {name}: {words}", style="dim", soft_wrap=True)
+    used = dict.fromkeys(row.mark for row in made.rows if row.mark)
+    legend = "".join(f"; {mark} {LEGEND[mark]}" for mark in used)
+    title = f"protocol {plan.name}{legend}; below each score its 95 % interval"
     table = Table(
         box=None, header_style="bold", title=title, title_justify="left", padding=(0, 1, 0, 0)
     )
@@ -261,8 +265,8 @@ def print_plan(summary: Summary) -> None:
             vertical="bottom",
         )
     for row in made.rows:
-        style = "dim" if row.published else ""
-        name = f"{row.name} †" if row.published else row.name
+        style = "dim" if row.mark else ""
+        name = f"{row.name} {row.mark}".rstrip()
         table.add_row(name, *(_figure(value) for value in row.values), style=style)
     out.print(table)
     if altered := plan.altered():

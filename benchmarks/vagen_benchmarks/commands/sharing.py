@@ -1,4 +1,4 @@
-"""`vagen verify` and `vagen leaderboard`: check runs and rank their agents."""
+"""`vagen verify` and `vagen leaderboard`: check runs, and show them beside others."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from vagen_benchmarks.results.summary import summarise
 from vagen_benchmarks.runs.run_folder import RunFolder
 from vagen_benchmarks.sharing.files import count_attempts
 from vagen_benchmarks.sharing.leaderboard import write_leaderboard
+from vagen_benchmarks.sharing.published_results import add_run
 from vagen_benchmarks.sharing.verify import verify as verify_run
 
 RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")]
@@ -56,7 +57,13 @@ def verify(run_folder: RunArgument, trust: Trusted = False) -> None:
     raise typer.Exit(0 if verdict.ok else 1)
 
 
-def leaderboard(
+board = typer.Typer(
+    no_args_is_help=True, help="Show verified runs beside others: a page of some runs, or a row."
+)
+
+
+@board.command("page")
+def leaderboard_page(
     runs: Annotated[
         list[Path], typer.Argument(metavar="RUN…", help="Run folders of one protocol.")
     ],
@@ -70,8 +77,30 @@ def leaderboard(
     The page shows scores with confidence intervals, costs, resumes, and links to the replays. Runs
     of different protocols, and runs that don't verify, are refused.
 
-    Example: `vagen leaderboard runs/a runs/b --out leaderboard.html`
+    Example: `vagen leaderboard page runs/a runs/b --out leaderboard.html`
     """
     out.print(
         f"leaderboard: {write_leaderboard(runs, page, trusted=trust).resolve()}", soft_wrap=True
     )
+
+
+@board.command("add")
+def leaderboard_add(
+    runs: Annotated[
+        list[Path], typer.Argument(metavar="RUN…", help="Run folders, each of one protocol.")
+    ],
+    page: Annotated[
+        Path, typer.Option("--to", help="The page of results; its rows stand beside it as JSON.")
+    ] = Path("results.md"),
+    trust: Trusted = False,
+) -> None:
+    """Verify runs and add their agents as rows to a page of results.
+
+    A run is refused if it doesn't verify, or follows no protocol of this package. A row names its
+    run, date and checksum; a row of the same agent, settings and protocol is replaced.
+
+    Example: `vagen leaderboard add runs/a --to docs/results.md`
+    """
+    for run in runs:
+        for name in add_run(run, page, trusted=trust):
+            out.print(f"{page}: {name} of {run.name}", soft_wrap=True)

@@ -129,7 +129,7 @@ def train(
             f"--{next(iter(given))} contradicts --without-reasoning-reward; leave one out"
         )
     if plan:  # no device is looked for
-        settings = {"bf16": True, **chosen.settings, **settings, "use_cpu": True}
+        settings = {"bf16": chosen.settings.get("bf16", True), **settings, "use_cpu": True}
         config = _config(chosen, environments, out, settings)
         print_plan(start, config, machine_of(gpu_memory, gpus, sharding), on_gpu=True)
         return

@@ -25,7 +25,7 @@ from PIL import Image
 from vagen_benchmarks.errors import RunFolderError
 from vagen_benchmarks.report.pages import render
 from vagen_benchmarks.results.labels import agent_settings, task_options, task_titles
-from vagen_benchmarks.results.plan_table import plan_table
+from vagen_benchmarks.results.plan_table import LEGEND, plan_table
 from vagen_benchmarks.results.summary import COUNTED_AS, ERRORS, NOT_OWN, Summary, errors_of
 from vagen_benchmarks.runs.episode import Episode
 from vagen_benchmarks.runs.plans import Plan
@@ -187,6 +187,7 @@ def _header(run: RunFolder, page: dict[str, Any]) -> dict[str, Any]:
         "start": start,
         "plan": plan,
         "table": plan and plan_table(plan, page["rows"]),
+        "legend": LEGEND,
         "conditions": json.dumps(conditions, indent=1, ensure_ascii=False),
     }
 

@@ -9,7 +9,9 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from vagen_benchmarks.phrases import plain_words, says
 from vagen_benchmarks.stop_reasons import Stop
 
 RESUME_HELPS = frozenset(
@@ -25,7 +27,8 @@ RESUME_HELPS = frozenset(
 """Causes that may disappear by themselves. All others need the fix before a resume."""
 
 FIXES = Path(__file__).parent / "fixes.toml"
-"""Patterns of failure messages with their fixes."""
+"""Words of failures with their fixes."""
+_STATUS = re.compile(r"HTTP (\d{3})")
 
 
 @dataclass(frozen=True)
@@ -48,17 +51,25 @@ def advise(failures: Mapping[tuple[str, str], int], key: str = "the key") -> lis
     found: Counter[tuple[str, str, bool]] = Counter()
     first: dict[tuple[str, str, bool], str] = {}
     for (kind, message), count in failures.items():
-        fix = next(do for of, words, do in _fixes() if of in ("", kind) and words.search(message))
+        fix = next(each["do"] for each in _fixes() if _fits(each, kind, message))
         cause = (kind, fix.format(key=key), Stop(kind) in RESUME_HELPS)
         found[cause] += count
         first.setdefault(cause, message)
     return [Advice(count, first[cause], cause[1], cause[2]) for cause, count in found.most_common()]
 
 
+def _fits(entry: Mapping[str, Any], kind: str, message: str) -> bool:
+    """Whether an entry is about failures of a kind and, where it has words, about these."""
+    if entry.get("kind", kind) != kind or not message.startswith(entry.get("begins", "")):
+        return False
+    if "says" not in entry and "status" not in entry:
+        return True
+    statuses = {int(status) for status in _STATUS.findall(message)}
+    told = says(plain_words(message), entry.get("says", ()))
+    return told or not statuses.isdisjoint(entry.get("status", ()))
+
+
 @functools.cache
-def _fixes() -> list[tuple[str, re.Pattern[str], str]]:
-    entries = tomllib.loads(FIXES.read_text(encoding="utf-8"))["fix"]
-    return [
-        (each.get("kind", ""), re.compile(each["says"], re.IGNORECASE), each["do"])
-        for each in entries
-    ]
+def _fixes() -> list[dict[str, Any]]:
+    entries: list[dict[str, Any]] = tomllib.loads(FIXES.read_text(encoding="utf-8"))["fix"]
+    return entries

@@ -8,22 +8,37 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from vagen_benchmarks.results.stats import Estimate, combined
 from vagen_benchmarks.results.summary import estimate
 from vagen_benchmarks.runs.plans import Plan
+
+MARKS = {"run": "", "published": "†", "not_looking": "§"}
+"""By the source of a row."""
+LEGEND = {
+    "†": "published result, of the paper's test",
+    "§": "measured on this test; the agent doesn't look",
+}
 
 
 @dataclass(frozen=True)
 class Row:
     """A row of a plan's table: a figure for each column, `None` where there is none, and where it
     is from.
+
+    `source` is `run`, `published`, or `not_looking` for what agents reach here whose replies don't
+    depend on what they are shown.
     """
 
     name: str
     values: tuple[Estimate | None, ...]
-    published: bool
+    source: Literal["run", "published", "not_looking"]
+
+    @property
+    def mark(self) -> str:
+        """Behind the name of a row that isn't the run's."""
+        return MARKS[self.source]
 
 
 @dataclass(frozen=True)
@@ -65,20 +80,31 @@ def plan_table(plan: Plan, rows: Sequence[Mapping[str, Any]]) -> PlanTable:
                 for each in columns
             ]
             figures = tuple(_with_averages(known, groups))
-            made.append(
-                Row(agent if value is None else f"{agent}, {value}", figures, published=False)
-            )
-    for name, values in plan.data.get("published", {}).items():
-        estimates: list[Estimate | None] = [
-            Estimate(each, math.nan, math.nan, 0, 0.0) for each in values
-        ]
-        estimates += [None] * (len(columns) - len(values))
-        made.append(Row(name, tuple(_with_averages(estimates, groups)), published=True))
+            made.append(Row(agent if value is None else f"{agent}, {value}", figures, "run"))
+    made += _reference_rows(plan, "not_looking", groups)
+    made += _reference_rows(plan, "published", groups)
     shown: list[tuple[str, str]] = []
     for group, members in groups.items():
         shown += [names[i] if len(members) > 1 else ("", names[i][1]) for i in members]
         shown += [(group, "average")] if len(members) > 1 else []
     return PlanTable((*shown, ("", "overall")), tuple(made))
+
+
+def _reference_rows(
+    plan: Plan,
+    source: Literal["published", "not_looking"],
+    groups: Mapping[str, Sequence[int]],
+) -> list[Row]:
+    """The rows that a protocol file states, of figures without intervals; NaN is no figure."""
+    rows = []
+    for name, values in plan.data.get(source, {}).items():
+        estimates: list[Estimate | None] = [
+            None if math.isnan(each) else Estimate(each, math.nan, math.nan, 0, 0.0)
+            for each in values
+        ]
+        estimates += [None] * (len(plan.data["columns"]) - len(values))
+        rows.append(Row(name, tuple(_with_averages(estimates, groups)), source))
+    return rows
 
 
 def _score(row: Mapping[str, Any] | None, column: Mapping[str, Any]) -> Estimate | None:

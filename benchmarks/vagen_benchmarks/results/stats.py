@@ -166,8 +166,8 @@ def _freedom(without: Any) -> float:
     has variance 2 / f.
     """
     count = len(without)
-    if count < 3 or not np.all(without > 0):
-        return max(1.0, count - 1.0) if count < 3 else 2.0
+    if count < 3:
+        return 1.0
     logs = np.log(without)
     spread = (count - 1) / count * float(((logs - logs.mean()) ** 2).sum())
     return min(count - 1.0, max(2.0, 2 / spread)) if spread > 0 else count - 1.0

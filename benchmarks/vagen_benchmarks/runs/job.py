@@ -55,13 +55,13 @@ def make_job(
         raise ProtocolError(
             f"two agents have the same name: {', '.join(each.name for each in agents)}; rename one"
         )
-    for agent in agents:
-        for task in tasks:
-            agent.check(task.env_id, task.config)
     judge, how = make_scoring(scoring), how or {}
     limits = {name: how[name] for name in LIMITS if how.get(name) is not None}
     described = tuple(agent.describe() for agent in agents)
     protocol = Protocol(tuple(tasks), described, repeats, plan, judge.describe() if judge else None)
+    for agent in agents:
+        for task in protocol.tasks_of(agent.name) or tasks:
+            agent.check(task.env_id, task.config)
     return Job(
         path or new_folder(), protocol, agents, judge, skipped, policy or Policy(**limits), how
     )

@@ -12,9 +12,14 @@ A file (TOML; those of this package are in `protocols/`):
     [scoring]                   judge, betas: see `vagen_benchmarks.runs.scoring`
     [[columns]]                 name, group, env, episodes, options, metric ("success" or one of the
                                 environment's own, at the last turn), values (those of the axis that
-                                it has); or columns = "NAME", those of another file
+                                it has), differs (in what it isn't the published test); or
+                                columns = "NAME", those of another file
+    trained                     true: a trained model plays the columns of the environments that
+                                it was trained on
     [published]                 rows of figures in the order of the columns, to stand beside the
                                 run's
+    [not_looking]               the same, measured: agents whose replies don't depend on what they
+                                are shown
 """
 
 from __future__ import annotations
@@ -50,9 +55,11 @@ KEYS = {
     "context",
     "scoring",
     "columns",
+    "trained",
     "published",
+    "not_looking",
 }
-COLUMN_KEYS = {"name", "group", "env", "episodes", "options", "metric", "values"}
+COLUMN_KEYS = {"name", "group", "env", "episodes", "options", "metric", "values", "differs"}
 TABLE_KEYS = {"axis": {"option", "values"}, "sampling": {"max_tokens", "temperature", "top_p"}}
 
 
@@ -81,6 +88,15 @@ class Plan:
     def values(self) -> Sequence[str | None]:
         """The values of the axis; `[None]` without one."""
         return self.data["axis"]["values"] if "axis" in self.data else [None]
+
+    @property
+    def differences(self) -> list[tuple[str, str]]:
+        """Columns, and in what each isn't the published test."""
+        return [
+            (" ".join(filter(None, (column.get("group"), column["name"]))), column["differs"])
+            for column in self.data["columns"]
+            if "differs" in column
+        ]
 
     def cells(
         self,
@@ -168,9 +184,10 @@ def _check(data: Mapping[str, Any]) -> None:
         for name in ("name", "env", "episodes"):
             if name not in column:
                 raise ValueError(f"a column lacks {name!r}")
-    for name, figures in data.get("published", {}).items():
-        if len(figures) > len(data["columns"]):
-            raise ValueError(f"the published row {name!r} has more figures than there are columns")
+    for table in ("published", "not_looking"):
+        for name, figures in data.get(table, {}).items():
+            if len(figures) > len(data["columns"]):
+                raise ValueError(f"the row {name!r} of [{table}] has more figures than columns")
 
 
 def _know(names: Iterable[str], known: Collection[str], where: str = "") -> None:

@@ -102,12 +102,21 @@ class Protocol:
         rest = body["plan"], body.get("scoring")
         return cls(tasks, tuple(body["agents"]), body["repeats"], *rest, body["versions"])
 
+    def tasks_of(self, agent: str) -> list[Task]:
+        """The tasks that an agent plays.
+
+        An environment's own agent plays at home. In a plan of `trained` models each plays the
+        environments that it was trained on.
+        """
+        if any(agent in task.baselines for task in self.tasks):
+            return [task for task in self.tasks if agent in task.baselines]
+        described = next((each for each in self.agents if each["name"] == agent), {})
+        known = described.get("trained_on") if (self.plan or {}).get("trained") else None
+        return [task for task in self.tasks if not known or task.env_id in known]
+
     def keys(self, agent: str) -> Iterator[tuple[str, Task, int, int]]:
         """Key, task, seed and repeat of every episode that an agent plays."""
-        at_home = any(agent in task.baselines for task in self.tasks)
-        for task in self.tasks:
-            if at_home and agent not in task.baselines:
-                continue
+        for task in self.tasks_of(agent):
             for seed in range(task.first_seed, task.first_seed + task.episodes):
                 for repeat in range(self.repeats):
                     yield episode_key(agent, task, seed, repeat), task, seed, repeat

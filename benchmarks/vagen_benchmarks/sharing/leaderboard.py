@@ -42,7 +42,7 @@ def write_leaderboard(paths: Sequence[Path], page: Path, *, trusted: bool = Fals
     conditions = read_conditions(first)
     for run in runs[1:]:  # before the long work
         refuse_differing(str(first.path), conditions, str(run.path), read_conditions(run))
-    unknown = {run.path.name: _verified(run, trusted) for run in runs}
+    unknown = {run.path.name: require_verified(run, trusted) for run in runs}
     plan = Plan.of(first.protocol)
     columns = [
         *(("", task.label.removeprefix("vagen/")) for task in first.protocol.tasks),
@@ -78,7 +78,7 @@ def write_leaderboard(paths: Sequence[Path], page: Path, *, trusted: bool = Fals
     return page
 
 
-def _verified(run: RunFolder, trusted: bool) -> list[str]:
+def require_verified(run: RunFolder, trusted: bool) -> list[str]:
     """What could not be confirmed of a run. Raises NotVerifiedError if something is wrong."""
     with Meter(f"replaying {run.path.name}", len(run.index())) as meter:
         verdict = verify(run, trusted=trusted, progress=meter.advance)
@@ -98,7 +98,9 @@ def _figures(
     if plan := Plan.of(run.protocol):
         table = plan_table(plan, rows)
         own = (
-            row for row in table.rows if not row.published and row.name.partition(", ")[0] == agent
+            row
+            for row in table.rows
+            if row.source == "run" and row.name.partition(", ")[0] == agent
         )
         return [(row.name, row.values) for row in own]
     by_task = {

@@ -1,0 +1,87 @@
+"""`vagen train-report`: the courses of trainings in one figure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from vagen_benchmarks.commands.printing import make_table, out
+from vagen_benchmarks.results.training_words import Course, course_of
+from vagen_benchmarks.runs.run_folder import storing
+from vagen_envs.extras import need
+
+COLUMNS = 3
+
+
+def train_report(
+    folders: Annotated[
+        list[Path], typer.Argument(metavar="FOLDER…", help="`--out` folders of `vagen train`.")
+    ],
+    path: Annotated[Path, typer.Option("--out", help="The figure, `.png`, `.svg` or `.pdf`.")] = (
+        Path("training.png")
+    ),
+    sentences: Annotated[int, typer.Option(min=0, help="Frequent sentences to list.")] = 10,
+) -> None:
+    """Draw trainings over their rollouts: success, the judge's scores, and how varied replies stay.
+
+    Success is that of all episodes (VAGEN, figures 5 and 8), from the newest checkpoint's log. The
+    words are those of the kept episodes; each point has equally many replies. Falling entropy with
+    a rising score is what reward hacking looks like (appendix E.2 and E.3).
+
+    Example: `vagen train-report runs/full runs/base --out figure8.png`
+    """
+    need("vagen train-report", "ppo", "matplotlib")
+    courses = [course_of(folder, sentences) for folder in folders]
+    with storing(path):
+        _draw(courses, path)
+    for course in courses:
+        _print_sentences(course)
+    out.print(f"figure: {path.resolve()}", soft_wrap=True)
+
+
+def _draw(courses: Sequence[Course], path: Path) -> None:
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    from matplotlib import pyplot
+
+    names = [
+        name
+        for name in dict.fromkeys(name for course in courses for name in course.curves)
+        if any(course.curves.get(name) for course in courses)
+    ]
+    rows = -(-len(names) // COLUMNS)
+    figure, axes = pyplot.subplots(
+        rows,
+        COLUMNS,
+        figsize=(11, 3.1 * rows),
+        sharex=True,
+        squeeze=False,
+        layout="constrained",
+    )
+    for axis, name in zip(axes.flat, names, strict=False):
+        for course in courses:
+            points = course.curves.get(name, [])
+            at, figures = zip(*points, strict=True) if points else ((), ())
+            axis.plot(at, figures, marker=".", label=course.name)
+        axis.set_title(name, fontsize=10)
+        axis.set_xlabel("rollout", fontsize=9)
+        axis.grid(alpha=0.25)
+        axis.set_ylim(bottom=0, top=None if "bit" in name else 1.02)
+    for axis in axes.flat[len(names) :]:
+        axis.set_axis_off()
+    axes[0, 0].legend(fontsize=8)
+    figure.savefig(path, dpi=120)
+    pyplot.close(figure)
+
+
+def _print_sentences(course: Course) -> None:
+    """What was said most in the last quarter, and how much less in the first."""
+    table = make_table([f"{course.name}: frequent sentences"], ["last quarter", "first quarter"])
+    for sentence, late, early in course.frequent:
+        table.add_row(sentence, f"{late:.0%}", f"{early:.0%}")
+    if table.row_count:
+        out.print(table)
