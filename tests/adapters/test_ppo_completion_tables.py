@@ -1,5 +1,6 @@
 """A rollout's episodes in trackers, read back by each tracker's own means."""
 
+import hashlib
 import io
 import json
 
@@ -57,26 +58,31 @@ def test_wandb_gets_a_table(tiny_folder, tmp_path, monkeypatch):
     pytest.importorskip("wandb", reason="reads back what wandb stored")
     monkeypatch.setenv("WANDB_MODE", "offline")
     monkeypatch.setenv("WANDB_DIR", str(tmp_path))
+    monkeypatch.setenv("WANDB_DATA_DIR", str(tmp_path / "data"))
     watched = play(tiny_folder, tmp_path / "out", "wandb")
-    (file,) = tmp_path.glob("wandb/offline-run-*/files/media/table/completions_*.table.json")
-    table = json.loads(file.read_text())
+    # What waits to be sent: the table, and the pictures that it names by their hashes.
+    staged = [file.read_bytes() for file in tmp_path.glob("data/artifacts/staging/*")]
+    (table,) = {each for each in staged if each.startswith(b'{"_type": "table"')}
+    table = json.loads(table)
     assert tuple(table["columns"]) == COLUMNS
     rows = [dict(zip(COLUMNS, row, strict=True)) for row in table["data"]]
     _, turns = watched["worst"]
     mine = [row for row in rows if row["episode"] == "worst"]
     assert [row["reply"] for row in mine] == [turn.reply for turn in turns]
-    picture = np.asarray(Image.open(file.parents[2] / mine[0]["picture"]["path"]).convert("RGB"))
-    assert np.array_equal(picture, turns[0].observed.picture.pixels)
+    pictures = {hashlib.sha256(each).hexdigest(): each for each in staged}
+    picture = Image.open(io.BytesIO(pictures[mine[0]["picture"]["sha256"]])).convert("RGB")
+    assert np.array_equal(np.asarray(picture), turns[0].observed.picture.pixels)
 
 
 def test_trackio_gets_a_table(tiny_folder, tmp_path, monkeypatch):
     monkeypatch.setenv("TRACKIO_DIR", str(tmp_path))
     trackio = pytest.importorskip("trackio", reason="reads back what trackio stored")
     watched = play(tiny_folder, tmp_path / "out", "trackio", run_name="mine", project="lake")
-    (run,) = trackio.Api().runs("lake")
-    (entry,) = run.history("completions")
-    rows = entry["value"]["_value"]
+    logs = trackio.SQLiteStorage.get_logs("lake", "mine")
+    (rows,) = [entry["completions"]["_value"] for entry in logs if "completions" in entry]
     _, turns = watched["best"]
     mine = [row for row in rows if row["episode"] == "best"]
     assert [row["reply"] for row in mine] == [turn.reply for turn in turns]
-    assert all(row["picture"]["file_path"] for row in mine)
+    (stored,) = tmp_path.rglob(mine[0]["picture"]["file_path"].rpartition("/")[2])
+    shown = np.asarray(Image.open(stored).convert("RGB"))
+    assert np.array_equal(shown, turns[0].observed.picture.pixels)

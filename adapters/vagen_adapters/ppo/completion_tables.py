@@ -38,6 +38,7 @@ def completions_of(
     """An episode's turns, which have all their reward terms and advantages; see `watching`."""
     found = []
     for number, (turn, played) in enumerate(zip(turns, episode.turns, strict=True)):
+        advantage = turn.metrics.get("advantage")  # none of what wasn't learned from
         cells: dict[str, str | int | float | None] = {
             "update": step,
             "episode": name,
@@ -48,7 +49,7 @@ def completions_of(
             "reply": turn.reply,
             "problems": ", ".join(map(str, turn.parsed.problems)),
             "reward": math.fsum(term.value for term in turn.rewards),
-            "advantage": float(turn.metrics.get("advantage", math.nan)),
+            "advantage": advantage,
         }
         picture = turn.observed.picture
         found.append(Completion(cells, None if picture is None else picture.pixels))
@@ -94,18 +95,19 @@ def _to_wandb(_: Any, rows: Sequence[Completion]) -> None:
 
 
 def _to_trackio(_: Any, rows: Sequence[Completion]) -> None:
-    import pandas as pd
     import trackio
 
-    records = []
+    data = []
     for row in rows:
         picture = None if row.picture is None else trackio.Image(row.picture)
-        records.append({**row.cells, "picture": picture})
-    trackio.log({NAME: trackio.Table(dataframe=pd.DataFrame(records, columns=list(COLUMNS)))})
+        cells = {**row.cells, "picture": picture}
+        data.append([cells[column] for column in COLUMNS])
+    table = trackio.Table(columns=list(COLUMNS), data=data)
+    trackio.log({NAME: table}, step=rows[0].cells["update"])
 
 
 def _in_a_cell(entry: Any) -> str:
     """Text that can't leave a cell of a Markdown table, nor be taken for HTML."""
-    text = f"{entry:.3g}" if isinstance(entry, float) else str(entry)
+    text = f"{entry:.3g}" if isinstance(entry, float) else str("" if entry is None else entry)
     text = text.replace("&", "&amp;").replace("<", "&lt;").replace("|", "\\|")
     return "<br>".join(text.splitlines())
