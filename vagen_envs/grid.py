@@ -128,6 +128,12 @@ class GridEnv(VagenEnv):
     def _drawn(self, stream: HashStream, split: Split) -> Any:
         """The simulator of the level that `stream` says, at its start."""
 
+    @abstractmethod
+    def _feedback(self, action: str, went: Any, simulator: Any) -> str:
+        """What the agent is told of an action, given what `step` gave and the simulator after
+        it.
+        """
+
     def _actions(self) -> ActionGrammar:
         return Names(*ACTIONS, exact=self.config.parsing == "released")
 
@@ -193,21 +199,16 @@ class GridEnv(VagenEnv):
         """This moment of the level, to `play_on` from; other levels are played meanwhile."""
         return self.simulator.copy()
 
-    def play_on(self, moment: Any, actions: Sequence[str]) -> tuple[Any, tuple[str, ...], bool]:
-        """Play actions from a moment: the moment after them, the feedback on each, and whether the
-        level is over.
+    def play_on(self, moment: Any, text: str) -> tuple[Any, str, bool]:
+        """Play an action from a moment: the moment after it, the feedback, and whether the level
+        is over.
         """
-        here, self.simulator = self.simulator, moment.copy()
-        told: list[str] = []
-        try:
-            for text in actions:
-                if self._solved() or self._lost():
-                    break
-                action = self.grammar.actions.read(text, 0, len(text))
-                told.append(self._execute(action).feedback if isinstance(action, Action) else "")
-            return self.simulator, tuple(told), self._solved() or self._lost()
-        finally:
-            self.simulator = here
+        action = self.grammar.actions.read(text, 0, len(text))
+        if not isinstance(action, Action):
+            return moment, "", moment.solved or moment.lost
+        after = moment.copy()
+        went = after.step(action.name)
+        return after, self._feedback(action.name, went, after), after.solved or after.lost
 
     def state_at(self, moment: Any) -> State:
         """The truth at a moment."""

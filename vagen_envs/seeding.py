@@ -33,6 +33,14 @@ class HashStream:
         self._bits = 0
         self._left = 0
 
+    def __eq__(self, other: object) -> bool:
+        """Whether the same numbers are to come."""
+        return isinstance(other, HashStream) and (
+            (self._key, self._counter, self._left) == (other._key, other._counter, other._left)
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
     def child(self, name: int) -> HashStream:
         """Another stream, a pure function of this one's key and of `name`, however much was drawn
         from this one.

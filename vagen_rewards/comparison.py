@@ -8,19 +8,21 @@ mean over them pays it nothing.
 
 from __future__ import annotations
 
-from collections import OrderedDict
+import functools
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 import gymnasium as gym
 
-from vagen_envs.core import State, Turn, VagenEnv
+from vagen_envs.core import Turn, VagenEnv
+from vagen_rewards.owed import COUNTED
+from vagen_rewards.played_levels import Moment, PlayedLevels, feedback_on
+from vagen_rewards.reader import Fact
 from vagen_rewards.transitions import Step
 
-ENOUGH, MOST = 24, 600
-"""Where fewer levels share the feedback, those with the nearest feedback fill the comparison up.
-The standard error of a mean over 600 is 0.04 at most.
-"""
+ENOUGH = 24
+"""Where fewer levels share the feedback, those with the nearest feedback fill the comparison up."""
 
 FOLLOWED = 240
 """Of the levels whose feedback differs, the nearest ones are played on until so many are left: the
@@ -41,10 +43,29 @@ History = tuple[tuple[str, ...], ...]
 T = TypeVar("T")
 
 
-class Particle(NamedTuple):
-    """A level of comparison after some turns: the simulator's moment, and the feedback so far."""
+class Key(NamedTuple):
+    """What an agent that doesn't look knows at a turn: comparison states with the same are the
+    same.
 
-    moment: Any
+    Attributes:
+        actions: of the earlier turns.
+        told: the feedback on them.
+        now: the turn's own actions, where the states after them are asked for.
+    """
+
+    actions: History = ()
+    told: History = ()
+    now: tuple[str, ...] = ()
+
+
+FIRST = Key()
+"""Of first turns."""
+
+
+class Particle(NamedTuple):
+    """A level of comparison after some turns, and the feedback so far."""
+
+    moment: Moment
     told: History
 
 
@@ -79,23 +100,22 @@ class Comparisons:
             own |= {"scorer": "classical", "scorer_weights": "", "scorer_address": ""}
         made = gym.make(env_id, disable_env_checker=True, **own)
         self.env = cast(VagenEnv, made.unwrapped)
-        self._branches = hasattr(self.env, "play_on")
+        self._levels = PlayedLevels(self.env)
         self._particles = Recent[list[Particle]](KEPT_HISTORIES)
-        self._steps = Recent[tuple[Step, ...]](KEPT_COMPARISONS)
-        self._states = Recent[State](20_000)
+        self._chosen = Recent[list[Moment]](KEPT_HISTORIES)
 
     def prepare(self) -> None:
         """Draw the levels."""
         self._after((), ())
 
-    def first(self) -> tuple[Step, ...]:
-        """The states of first turns."""
-        return self._steps.get(((), (), ()), lambda: self._found((), (), ()))
+    @functools.cached_property
+    def counted(self) -> bool:
+        """Whether `described` tells all about the states: not where a state makes its own."""
+        state = self._levels.state(self._choose(FIRST)[0])
+        return state.kind in COUNTED and not hasattr(state, "alike")
 
-    def of(
-        self, turn: Turn, earlier: Sequence[Turn], foreseen: bool
-    ) -> tuple[Any, tuple[Step, ...]]:
-        """Other levels' states at this turn, and a key that is equal for the same ones.
+    def key(self, turn: Turn, earlier: Sequence[Turn], foreseen: bool) -> Key:
+        """What an agent knows without looking.
 
         Args:
             turn: whose state is compared.
@@ -103,18 +123,32 @@ class Comparisons:
             foreseen: whether the states after the turn's own actions are asked for. The feedback on
                 these isn't known to an agent that foresees them.
         """
-        actions: History = tuple([_texts(each) for each in earlier])
-        told: History = tuple([_told(each) for each in earlier])
         now = _texts(turn) if foreseen else ()
         if not self.env.replays_comparisons:
-            actions, told, now = (), (), ()
-        key = (actions, told, now)
-        return key, self._steps.get(key, lambda: self._found(actions, told, now))
+            return FIRST
+        actions = tuple([_texts(each) for each in earlier])
+        return Key(actions, tuple([feedback_on(each) for each in earlier]), now)
 
-    def _found(self, actions: History, told: History, now: tuple[str, ...]) -> tuple[Step, ...]:
+    def steps(self, key: Key) -> tuple[Step, ...]:
+        """Other levels' states at a turn, and after its actions."""
+        state = self._levels.state
+        return tuple([Step(state(one), state(other)) for one, other in self._moments(key)])
+
+    def described(self, key: Key) -> Counter[tuple[frozenset[Fact], frozenset[Fact]]]:
+        """How many of them have these facts: on boards many have the same."""
+        told = self._levels.told
+        return Counter([(told(one), told(other)) for one, other in self._moments(key)])
+
+    def _moments(self, key: Key) -> list[tuple[Moment, Moment]]:
+        then = Key(key.actions, key.told)
+        chosen = self._chosen.get(then, lambda: self._choose(then))
+        return [(moment, self._levels.play(moment, key.now)[0]) for moment in chosen]
+
+    def _choose(self, key: Key) -> list[Moment]:
         """Levels with the same feedback; where these are few, those with the nearest feedback as
         well.
         """
+        actions, told = key.actions, key.told
         particles = self._after(actions, told)
         while not particles:  # each of these levels is over by then
             actions = actions[:-1]
@@ -122,13 +156,8 @@ class Comparisons:
             particles = self._after(actions, told)
         same = [each for each in particles if each.told == told]
         if len(same) < ENOUGH:
-            same = sorted(particles, key=lambda each: _apart(each.told, told))[:ENOUGH]
-        chosen = same[:MOST]
-        steps = []
-        for each in chosen:
-            after = self._played(each.moment, now)[0] if now else each.moment
-            steps.append(Step(self._state(each.moment), self._state(after)))
-        return tuple(steps)
+            same = _nearest(particles, told)[:ENOUGH]
+        return [each.moment for each in same]
 
     def _after(self, actions: History, told: History) -> list[Particle]:
         """Levels after these turns, with the nearest feedback on all but the last one. Those that
@@ -139,65 +168,30 @@ class Comparisons:
 
     def _played_from(self, actions: History, told: History) -> list[Particle]:
         if not actions:
-            return [Particle(self._begin(seed), ()) for seed in self._seeds()]
+            return [Particle(self._levels.start(seed), ()) for seed in self._seeds()]
         before = self._after(actions[:-1], told)
         followed = [each for each in before if each.told == told]
         if len(followed) < FOLLOWED:
-            followed = sorted(before, key=lambda each: _apart(each.told, told))[:FOLLOWED]
+            followed = _nearest(before, told)[:FOLLOWED]
         found = []
         for particle in followed:
-            moment, feedback, over = self._played(particle.moment, actions[-1])
-            if not over:
+            moment, feedback = self._levels.play(particle.moment, actions[-1])
+            if not moment.over:
                 found.append(Particle(moment, (*particle.told, feedback)))
         return found
-
-    # -- a level of comparison
 
     def _seeds(self) -> range:
         return range(FIRST_LEVEL, FIRST_LEVEL + self.env.comparison_levels)
 
-    def _begin(self, seed: int) -> Any:
-        """The start of a level: its simulator's, or where an environment has no `play_on`, its seed
-        and actions.
-        """
-        if not self._branches:
-            return seed, ()
-        self.env.reset(seed=seed, options={"split": "train"})
-        return cast(Any, self.env).moment()
 
-    def _played(self, moment: Any, actions: tuple[str, ...]) -> tuple[Any, tuple[str, ...], bool]:
-        if self._branches:
-            return cast(Any, self.env).play_on(moment, actions)  # type: ignore[no-any-return]
-        seed, history = moment
-        moment = (seed, (*history, actions))
-        info, over = self._replayed(moment)
-        return moment, _told(info["turn"]), over
-
-    def _replayed(self, moment: Any) -> tuple[dict[str, Any], bool]:
-        seed, history = moment
-        info, over = self.env.reset(seed=seed, options={"split": "train"})[1], False
-        for actions in history:
-            if not over:
-                reply = self.env.grammar.render(list(actions))
-                *_, terminated, truncated, info = self.env.step(reply)
-                over = terminated or truncated
-        return info, over
-
-    def _state(self, moment: Any) -> State:
-        if not self._branches:
-            return self._states.get(moment, lambda: cast(State, self._replayed(moment)[0]["state"]))
-        env = cast(Any, self.env)
-        if env.quick:
-            return cast(State, env.state_at(moment))
-        return self._states.get(moment, lambda: cast(State, env.state_at(moment)))
+def _nearest(particles: Sequence[Particle], told: History) -> list[Particle]:
+    """Those with the nearest feedback first."""
+    apart = {other: _apart(other, told) for other in {each.told for each in particles}}
+    return sorted(particles, key=lambda each: apart[each.told])
 
 
 def _texts(turn: Turn) -> tuple[str, ...]:
     return tuple([each.text for each in turn.executed])
-
-
-def _told(turn: Turn) -> tuple[str, ...]:
-    return tuple([each.feedback for each in turn.executed])
 
 
 def _apart(one: History, other: History) -> float:
@@ -206,7 +200,8 @@ def _apart(one: History, other: History) -> float:
     """
     apart = 0.0
     for mine, theirs in zip(one, other, strict=True):
-        differing = abs(len(mine) - len(theirs))
-        differing += sum(a != b for a, b in zip(mine, theirs, strict=False))
-        apart = apart / 2 + differing
+        apart /= 2
+        if mine != theirs:
+            apart += abs(len(mine) - len(theirs))
+            apart += sum(a != b for a, b in zip(mine, theirs, strict=False))
     return apart

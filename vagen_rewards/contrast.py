@@ -13,81 +13,24 @@ from __future__ import annotations
 import dataclasses
 import functools
 import json
-from collections import Counter
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from vagen_envs.core import Turn
-from vagen_rewards.comparison import KEPT_COMPARISONS, Comparisons, Recent
-from vagen_rewards.owed import COUNTED, answers, owed
+from vagen_rewards.comparison import FIRST, KEPT_COMPARISONS, Comparisons, Key, Recent
+from vagen_rewards.groups import AskedGroup, CountedGroup, Group
+from vagen_rewards.owed import answers
 from vagen_rewards.reader import Fact
 from vagen_rewards.reader.claims import Part
-from vagen_rewards.transitions import Step, combined, owed_by, value_of, were_true
+from vagen_rewards.transitions import Step, combined, owed_by, were_true
 
 LEAST = 0.25
 """What an answer of a full description is worth at least: else where hardly anything is left to
 see, one word more or less would be worth all."""
 
-FEW, PRIOR = 8, 0.4
-"""Where an answer counts in fewer comparison states, the missing ones have this mean: seven of ten
-visible things in Navigation are ahead.
-"""
-
 LOWEST = -1.0
 """The lowest score, so that a long false statement doesn't outweigh an episode."""
-
-
-class Group:
-    """Comparison states of a turn for one part of a reply, and how right answers are in them.
-
-    Args:
-        part: whether the states before or after the turn are spoken of.
-        steps: the comparison states.
-    """
-
-    def __init__(self, part: Part, steps: Sequence[Step]) -> None:
-        self.part, self.steps = part, steps
-        self._means: dict[tuple[Fact, ...], float] = {}
-
-    def mean(self, facts: tuple[Fact, ...]) -> float:
-        """The mean value of the answers to one question where they count, -1 to 1."""
-        if facts not in self._means:
-            counted = self.steps[0].before.kind in COUNTED
-            right, wrong = self.counted(facts[0]) if counted else self.asked(facts)
-            missing = max(0, min(FEW, len(self.steps)) - right - wrong)
-            self._means[facts] = (right - wrong + PRIOR * missing) / (right + wrong + missing)
-        return self._means[facts]
-
-    def counted(self, fact: Fact) -> tuple[int, int]:
-        """In how many states an answer is right and wrong, where descriptions tell it."""
-        true, kept = self._counts
-        return true[fact] - kept[fact], len(self.steps) - true[fact]
-
-    def asked(self, facts: tuple[Fact, ...]) -> tuple[int, int]:
-        """The same, by asking each state."""
-        values = [value_of(self.part, facts, step) for step in self.steps]
-        return values.count(1.0), values.count(-1.0)
-
-    @functools.cached_property
-    def _counts(self) -> tuple[Counter[Fact], Counter[Fact]]:
-        """In how many steps each fact is true, and in how many it was true before."""
-        true = Counter[Fact]()
-        kept = Counter[Fact]()
-        for step in self.steps:
-            now = owed(step.before if self.part == "grounding" else step.after, self.part)
-            true.update(now.values())
-            if self.part == "world_modeling":
-                were = set(owed(step.before, self.part).values())
-                kept.update(were.intersection(now.values()))
-        return true, kept
-
-    @functools.cached_property
-    def owed(self) -> Counter[Fact]:
-        """The answers that the comparison states owe, and how many do."""
-        told = Counter[Fact]()
-        for step in self.steps:
-            told.update(owed_by(self.part, step).values())
-        return told
 
 
 class Contrast:
@@ -119,23 +62,27 @@ class Contrast:
         return score_of(part, facts, Step(turn.before, turn.after), groups)
 
     def groups(self, part: Part, turn: Turn, earlier: Sequence[Turn]) -> tuple[Group, ...]:
-        """The comparison states, and those that a state makes of them whose prompt says more than
-        the task.
-        """
-        key, steps = self.comparisons.of(turn, earlier, part == "world_modeling")
-        return self.groups_for(part, Step(turn.before, turn.after), key, steps)
+        """The comparison states of a turn, as `groups_at` gives them."""
+        key = self.comparisons.key(turn, earlier, part == "world_modeling")
+        return self.groups_at(part, Step(turn.before, turn.after), key)
 
-    def groups_for(
-        self, part: Part, own: Step, key: Any, steps: Sequence[Step]
-    ) -> tuple[Group, ...]:
-        """The same for a step whose comparison states are known, and have this key."""
-        plain = self._groups.get((part, key), lambda: Group(part, steps))
+    def groups_at(self, part: Part, own: Step, key: Key = FIRST) -> tuple[Group, ...]:
+        """The comparison states with this key, and those that a state makes of them whose prompt
+        says more than the task.
+        """
+        plain = self._groups.get((part, key), lambda: self._group(part, key))
         if not hasattr(own.before, "alike"):
             return (plain,)
+        steps = cast(AskedGroup, plain).steps
         before = cast(Any, own.before).alike([step.before for step in steps], self.config)
         after = cast(Any, own.after).alike([step.after for step in steps], self.config)
         alike = [Step(*pair) for pair in zip(before, after, strict=True)]
-        return plain, Group(part, alike)
+        return plain, AskedGroup(part, alike)
+
+    def _group(self, part: Part, key: Key) -> Group:
+        if self.comparisons.counted:
+            return CountedGroup(part, self.comparisons.described(key))
+        return AskedGroup(part, self.comparisons.steps(key))
 
 
 def score_of(part: Part, facts: Sequence[Fact], step: Step, groups: Sequence[Group]) -> float:
@@ -163,9 +110,9 @@ def _mean(groups: Sequence[Group], facts: tuple[Fact, ...]) -> float:
 
 def _worth(groups: Sequence[Group]) -> float:
     """The mean contrast of an answer of full descriptions, at least `LEAST`."""
-    told = groups[-1].owed
-    gains = [count * (1 - _mean(groups, (fact,))) for fact, count in told.items()]
-    return max(LEAST, sum(gains) / max(1, told.total()))
+    owed = groups[-1].owed
+    gains = [count * (1 - _mean(groups, (fact,))) for fact, count in owed.items()]
+    return max(LEAST, math.fsum(gains) / max(1, owed.total()))
 
 
 @functools.lru_cache(maxsize=16)

@@ -83,6 +83,17 @@ COUNTED = frozenset({"sokoban", "frozen_lake"})
 """Kinds of states in which an answer is true if and only if a full description has it. Counting
 descriptions is some twenty times as fast as asking each state."""
 
+
+def told(state: State) -> frozenset[Fact]:
+    """What a full description of a board tells; boards of which the same is told share the set."""
+    return _shared(tuple(owed(state, "grounding").values()))
+
+
+@functools.cache
+def _shared(facts: tuple[Fact, ...]) -> frozenset[Fact]:
+    return frozenset(facts)
+
+
 _BY_PLACE = ("hole",)
 """Things of which there are many: each of the eight directions in which one is, is a question of
 its own.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import statistics
+from collections import Counter
 
 import gymnasium as gym
 import pytest
@@ -14,7 +15,9 @@ from vagen_envs.frozen_lake.state import FrozenLakeState
 from vagen_envs.sokoban.state import SokobanState
 from vagen_rewards import ReasoningReward, VisualReasoningReward
 from vagen_rewards.comparison import Comparisons
-from vagen_rewards.contrast import Contrast, Group
+from vagen_rewards.contrast import Contrast, score_of
+from vagen_rewards.groups import AskedGroup, CountedGroup
+from vagen_rewards.owed import told as described_by
 from vagen_rewards.transitions import Step
 
 GRIDS = ("vagen/FrozenLake-v0", "vagen/Sokoban-v0")
@@ -212,7 +215,7 @@ def test_comparison_states_had_the_same_actions_with_the_same_feedback():
     with gym.make("vagen/Sokoban-v0", observation="text", max_turns=4) as env:
         comparisons = Comparisons(env.spec.id, {"max_turns": 4})
         for episode in turns(env, 6, ("Up", "Up", "Up")):
-            _, steps = comparisons.of(episode[1], episode[:1], False)
+            steps = comparisons.steps(comparisons.key(episode[1], episode[:1], False))
             blocked = [each.feedback for each in episode[0].executed]
             if not all(blocked[1:]):
                 continue
@@ -230,11 +233,11 @@ def test_a_comparison_is_the_same_whatever_was_asked_before():
     one, two = (Comparisons("vagen/FrozenLake-v0", options) for _ in range(2))
     for episode in reversed(played):
         for index, turn in enumerate(episode):
-            two.of(turn, episode[:index], True)
+            two.steps(two.key(turn, episode[:index], True))
     for episode in played:
         for index, turn in enumerate(episode):
-            asked = turn, episode[:index], True
-            assert one.of(*asked) == two.of(*asked)
+            key = one.key(turn, episode[:index], True)
+            assert one.steps(key) == two.steps(key)
 
 
 def test_comparison_states_may_be_made_of_the_state_itself(monkeypatch):
@@ -256,10 +259,25 @@ def test_counting_descriptions_gives_what_asking_each_state_gives(world):
     """The mean of an answer is counted on boards; asked one by one, the states say the same."""
     _, _, played = world
     steps = [Step(turn.before, turn.after) for episode in played for turn in episode]
+    described = Counter((described_by(step.before), described_by(step.after)) for step in steps)
     for part in ("grounding", "world_modeling"):
-        group = Group(part, steps)
-        for fact in list(group._counts[0])[:12]:
-            assert group.counted(fact) == group.asked((fact,))
+        counted, asked = CountedGroup(part, described), AskedGroup(part, steps)
+        assert counted.owed == asked.owed
+        for fact in list(counted.owed)[:12]:
+            assert counted.found((fact,)) == pytest.approx(asked.found((fact,)))
+
+
+@pytest.mark.parametrize("env_id", GRIDS)
+def test_a_prediction_that_ignores_the_picture_earns_nothing_in_the_comparison_states(env_id):
+    """Over the comparison states themselves each answer earns 0: however few facts a state owes."""
+    with gym.make(env_id, observation="text") as env:
+        contrast = Contrast(env_id, {})
+        for turn, *_ in turns(env, 3, ("Up", "Left")):
+            groups = contrast.groups("world_modeling", turn, ())
+            steps = contrast.comparisons.steps(contrast.comparisons.key(turn, (), True))
+            for fact in list(groups[0].owed)[:4]:
+                earned = [score_of("world_modeling", [fact], step, groups) for step in steps]
+                assert statistics.fmean(earned) == pytest.approx(0, abs=0.01)
 
 
 @pytest.mark.sim

@@ -256,15 +256,18 @@ class FrozenLakeEnv(GridEnv):
             rewards = (RewardTerm("success", self.config.success_reward),)
         elif self.config.step_reward:
             rewards = (RewardTerm("step", self.config.step_reward),)
+        told = self._feedback(action.name, went, self.simulator)
+        return Executed(action.text, went is not None, rewards, told)
+
+    def _feedback(self, action: str, went: str | None, simulator: FrozenLakeSimulator) -> str:
         feedback = ""
         if went is None:
-            blocked = f"{action.name} was blocked by the edge."
-            feedback = f"{action.name} did not move you." if self.config.is_slippery else blocked
-        elif went != action.name:
-            feedback = f"{action.name} slipped: you went {went}."
-        if self.simulator.lost:
-            feedback = f"{feedback} You fell into a hole.".strip()
-        return Executed(action.text, went is not None, rewards, feedback)
+            slippery = self.config.is_slippery
+            by = "did not move you" if slippery else "was blocked by the edge"
+            feedback = f"{action} {by}."
+        elif went != action:
+            feedback = f"{action} slipped: you went {went}."
+        return f"{feedback} You fell into a hole.".strip() if simulator.lost else feedback
 
     def plan(self) -> Sequence[str]:
         """A shortest safe way from here. It knows the slips to come. Raises LevelError where there

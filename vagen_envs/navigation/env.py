@@ -45,6 +45,18 @@ def _after(pose: Pose, actions: Sequence[str], step: float) -> Pose:
     return pose
 
 
+def _state_of(simulator: Any, episode: NavigationEpisode, target: str) -> NavigationState:
+    pose = simulator.pose
+    seen = simulator.seen()
+    shown = any(each.name == target for each in seen)
+    in_sight = shown or simulator.in_sight(pose, target)
+    return extract(pose, seen, episode, target, in_sight)
+
+
+def _feedback(action: str, done: bool) -> str:
+    return "" if done else f"{action} was not possible."
+
+
 class NavigationEnv(VagenEnv):
     """A home robot in first person follows a human instruction to find an object.
 
@@ -140,10 +152,7 @@ class NavigationEnv(VagenEnv):
         return content_hash(self.episode.content)
 
     def _extract(self) -> NavigationState:
-        pose, seen = self.simulator.pose, self.simulator.seen()
-        shown = any(each.name == self._target for each in seen)
-        in_sight = shown or self.simulator.in_sight(pose, self._target)
-        return extract(pose, seen, self.episode, self._target, in_sight)
+        return _state_of(self.simulator, self.episode, self._target)
 
     def _picture(self) -> Picture:
         shown = self._shrunk(self.simulator.frame())
@@ -167,7 +176,7 @@ class NavigationEnv(VagenEnv):
             else RewardTerm("step", config.step_reward)
         )
         rewards = (term,) if solved or term.value else ()
-        feedback = "" if self._last_success else f"{action.name} was not possible."
+        feedback = _feedback(action.name, self._last_success)
         return Executed(action.text, self._last_success, rewards, feedback)
 
     def _solved(self) -> bool:
@@ -242,26 +251,20 @@ class NavigationEnv(VagenEnv):
         """This moment of the level, to `play_on` from; other levels are played meanwhile."""
         return self.simulator, self.episode, self._target, self.simulator.pose
 
-    def play_on(self, moment: Any, actions: Sequence[str]) -> tuple[Any, tuple[str, ...], bool]:
-        """Play actions from a moment: the moment after them, the feedback on each, and whether the
-        level is over.
+    def play_on(self, moment: Any, action: str) -> tuple[Any, str, bool]:
+        """Play an action from a moment: the moment after it, the feedback, and whether the level
+        is over.
         """
         simulator, episode, target, pose = moment
         before = simulator.pose
-        told: list[str] = []
         try:
             simulator.teleport(pose)
+            done = simulator.step(ACTIONS[action])
+            after = (simulator, episode, target, simulator.pose)
             over = self._solved_in(simulator, episode, target)
-            for action in actions:
-                if over:
-                    break
-                done = simulator.step(ACTIONS[action])
-                told.append("" if done else f"{action} was not possible.")
-                over = self._solved_in(simulator, episode, target)
-            here = simulator.pose
         finally:
             simulator.teleport(before)
-        return (simulator, episode, target, here), tuple(told), over
+        return after, _feedback(action, done), over
 
     def state_at(self, moment: Any) -> NavigationState:
         """The truth at a moment; it costs as much as a turn."""
@@ -269,8 +272,7 @@ class NavigationEnv(VagenEnv):
         here = simulator.pose
         try:
             simulator.teleport(pose)
-            in_sight = simulator.in_sight(pose, target)
-            return extract(pose, simulator.seen(), episode, target, in_sight)
+            return _state_of(simulator, episode, target)
         finally:
             simulator.teleport(here)
 

@@ -271,8 +271,11 @@ class SokobanEnv(GridEnv):
             rewards.append(RewardTerm("success", config.success_reward))
         if config.step_reward and (config.step_reward_when_solved or not self.simulator.solved):
             rewards.append(RewardTerm("step", config.step_reward))
-        blocked = f"{action.name} was blocked." if moved is None else ""
-        return Executed(action.text, moved is not None, tuple(rewards), blocked)
+        told = self._feedback(action.name, moved, self.simulator)
+        return Executed(action.text, moved is not None, tuple(rewards), told)
+
+    def _feedback(self, action: str, went: int | None, _simulator: SokobanSimulator) -> str:
+        return f"{action} was blocked." if went is None else ""
 
     def plan(self) -> Sequence[str]:
         """A shortest solution from here. Raises LevelError if a box is stuck."""

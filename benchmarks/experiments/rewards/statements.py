@@ -60,8 +60,7 @@ def pay_of(statement: Statement) -> float | None:
         return None
     step = Step(statement.state, statement.state)
     contrast = contrast_for(statement.state)
-    first = contrast.comparisons.first()
-    groups = contrast.groups_for("grounding", step, "first", first)
+    groups = contrast.groups_at("grounding", step)
     gain = score_of("grounding", facts, step, groups)
     return min(0.0, gain) if reading.matters else gain
 
