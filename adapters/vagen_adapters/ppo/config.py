@@ -161,6 +161,8 @@ class MultiTurnPPOConfig(_BaseConfig):
         attn_implementation: of transformers, such as `flash_attention_2`; None for its default.
         freeze_vision: keep the vision tower and its projector frozen; their features are computed
             once per picture.
+        log_gradient_norms: log the gradient norms of the vision tower and the language model by
+            layer (V-Triune, figure 5).
         shared_backbone: the critic is a value head on the policy's backbone instead of a model of
             its own.
         lora: settings of `peft.LoraConfig`. If given, only adapters and the value head are trained,
@@ -216,6 +218,7 @@ class MultiTurnPPOConfig(_BaseConfig):
     packing: bool = False
     attn_implementation: str | None = None
     freeze_vision: bool = False
+    log_gradient_norms: bool = False
     shared_backbone: bool = False
     lora: dict[str, Any] = field(default_factory=dict)
     eval_rollouts: CountFrom0 = 0

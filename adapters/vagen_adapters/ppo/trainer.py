@@ -43,6 +43,7 @@ from vagen_adapters.ppo.experience import (
 )
 from vagen_adapters.ppo.family_checks import check_layout, check_model, vision_cache_for
 from vagen_adapters.ppo.generation import TILE, model_inputs
+from vagen_adapters.ppo.gradient_norms import gradient_norms
 from vagen_adapters.ppo.introspection import base_of
 from vagen_adapters.ppo.metrics import mean
 from vagen_adapters.ppo.packing import Advantages, trained_tokens
@@ -170,6 +171,11 @@ class MultiTurnPPOTrainer(SavingTrainer):
         check_sharding(self.accelerator, self.sharding, "own" if make_sampler else args.generation)
         actor_critic.spread = self.sharding in ("fsdp", "zero3")
         actor_critic.packs = args.packing
+        if args.log_gradient_norms and (actor_critic.spread or self.is_deepspeed_enabled):
+            raise TrainingConfigError(
+                "log_gradient_norms=True is not valid: it must be False under FSDP and DeepSpeed, "
+                "which hold no whole gradients"
+            )
         if not actor_critic.spread:  # otherwise no process holds weights that it could try
             actor_critic.vision_cache = vision_cache_for(actor_critic, self.encoder, VISION_CACHE)
             check_model(actor_critic, self.encoder, turn_by_turn=not args.context_policy.grows)
@@ -534,6 +540,8 @@ class MultiTurnPPOTrainer(SavingTrainer):
 
         DeepSpeed has clipped them together by now.
         """
+        if self.args.log_gradient_norms:
+            self._record(gradient_norms(self.model.policy))
         clip, most = self.accelerator.clip_grad_norm_, self.args.max_grad_norm
         if not self.is_deepspeed_enabled and self.args.critic_kind != "none":
             of_critic = float(clip(self.model.trainable(critic=True), most))
