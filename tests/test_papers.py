@@ -118,7 +118,8 @@ def test_protocols_have_the_settings_of_their_row_and_make_their_tasks(row):
 def test_recipes_have_the_settings_of_their_row(row, tmp_path):
     words = shlex.split(row[-1])
     recipe = load_recipe(words[1])
-    environments = [] if recipe.environments else [{"id": SOKOBAN, "options": given(words, "-o")}]
+    ids = [table["id"] for table in recipe.environments] or [SOKOBAN]
+    environments = [{"id": each, "options": given(words, "-o")} for each in ids]
     quiet = {"use_cpu": True, "bf16": False, "report_to": "none", "save_strategy": "no"}
     config = recipe.config(environments, str(tmp_path), **quiet, **given(words, "-s"))
     said = {

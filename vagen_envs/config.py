@@ -129,6 +129,9 @@ class EnvConfig:
     """Reward for a turn whose reply is well formed and whose actions are all valid (VAGEN, tables
     16-20).
     """
+    format_needs_actions: Annotated[bool, Open()] = True
+    """Whether the format reward also asks for valid actions, as VAGEN's released code does. The
+    paper rewards the structure of a reply alone (section 5.3)."""
     format_per_turn: Annotated[bool, Open()] = False
     """Pay each well-formed turn `format_reward`, as the paper does. By default a budget of more
     turns than the environment's own pays no more in all, and a solved episode earns the turns that

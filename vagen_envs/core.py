@@ -373,7 +373,8 @@ class VagenEnv(Forkable):
             for term in each.rewards:
                 sums[term.name] = sums.get(term.name, 0.0) + term.value
         config = self.config
-        if config.format_reward and parsed.format_correct:
+        formed = parsed.format_correct if config.format_needs_actions else parsed.well_formed
+        if config.format_reward and formed:
             share = 1.0 if config.format_per_turn else config.bonus_share
             sums["format"] = share * config.format_reward
             left = config.max_turns - self._turns

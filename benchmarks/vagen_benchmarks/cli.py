@@ -20,6 +20,7 @@ from vagen_benchmarks.commands import (
     new,
     play,
     results,
+    samples,
     serve,
     setup,
     sharing,
@@ -40,6 +41,7 @@ app = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown", pretty_exce
 EXTRAS = {
     "train": "ppo",
     "train-report": "ppo",
+    "filter-samples": "verify",
     "warmstart": "ppo",
     "merge": "ppo",
     "serve": "serve",
@@ -114,6 +116,7 @@ for panel, commands in {
     for command in commands:
         app.command(rich_help_panel=panel)(command)
 app.command(rich_help_panel=TRAIN, epilog=train_epilog())(train.train)
+app.command("filter-samples", rich_help_panel=TRAIN)(samples.filter_samples)
 app.command("train-report", rich_help_panel=TRAIN)(train_report.train_report)
 app.command("diagnose", rich_help_panel=RESULTS)(diagnose.diagnose_command)
 app.add_typer(models.models, name="models", rich_help_panel=BENCHMARK)

@@ -189,3 +189,39 @@ def test_the_log_has_iou_and_map_of_each_source(scored_at, tiny_folder, tmp_path
     assert found["map@50"] == pytest.approx(1.0)
     assert 0.9 <= found["map"] < 1  # one of the two boxes is wrong at 0.95 only
     assert {"reply_tokens", "reflection/ratio", "success"} <= found.keys()
+
+
+def test_a_training_scores_by_a_service(tiny_folder, tmp_path, monkeypatch):
+    """With the verdicts of the verifiers in this process."""
+    pytest.importorskip("uvicorn")
+    from vagen_rewards.errors import VerifierError
+    from vagen_rewards.verifiers.client import SERVICE, SERVICE_ADDRESS
+    from vagen_rewards.verifiers.service import VerifierService
+
+    by_service = [samples(scoring="vagen_rewards.verifiers.client:SERVICE")]
+    run = {"rollouts": 2, "make_sampler": Boxes, "max_tokens": 400}
+    monkeypatch.delenv(SERVICE_ADDRESS, raising=False)
+    with pytest.raises(VerifierError, match=SERVICE_ADDRESS):
+        trainer_of(tiny_folder, tmp_path, environments=by_service, rollouts=1)
+    asked = []
+    score = SERVICE.score
+    monkeypatch.setattr(SERVICE, "score", lambda *given: asked.append(given) or score(*given))
+    logs = []
+    with VerifierService(workers=1) as service:
+        monkeypatch.setenv(SERVICE_ADDRESS, service.address)
+        for environments in ([samples()], by_service):
+            trainer = trainer_of(tiny_folder, tmp_path, environments=environments, **run)
+            pool, made = trainer.worker.rollout.environments, []
+            trainer.worker.rollout.sampler.envs = made
+            take = pool.take
+
+            def taken(level, take=take, made=made):
+                made.append(take(level))
+                return made[-1]
+
+            pool.take = taken
+            trainer.train()
+            logs.append(history(trainer, f"source/{GROUNDING}/metric/iou"))
+    assert len(asked) == 4
+    assert [threshold for *_, threshold in asked] == [0.85, 0.85, 0.99, 0.99]
+    assert logs[0] == logs[1]

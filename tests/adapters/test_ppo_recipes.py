@@ -126,6 +126,8 @@ def test_vagen_full_and_its_variants_pay_reasoning_and_not_in_svg():
     theirs = paper.reward_options("vagen/Sokoban-v0")
     assert (theirs["judge"], theirs["weighting"]) == ("llm:gpt-4.1-nano", "plain")
     assert theirs["penalty"] == "paper"
+    assert theirs["per_turn"]
+    assert paper.environment["options"] == {"format_needs_actions": False, "format_per_turn": True}
     reward = ReasoningReward.from_options(full.reward_options("vagen/Sokoban-v0"))
     assert reward.betas == {"grounding": 0.5, "world_modeling": 0.5}
     assert reward.gate

@@ -291,3 +291,16 @@ def test_an_episode_that_outgrows_the_context_is_cut_between_turns(loaded):
         assert len(shorter.prompt.ids) <= limit
         assert shorter.ends_with_observation
         assert shorter.prompt.ids == sequence.prompt.ids[: len(shorter.prompt.ids)]
+
+
+def test_a_rollout_knows_how_far_it_is(loaded):
+    model, encoder = loaded
+    rollout = Rollout(environments(2), encoder, TransformersSampler(model, encoder), SAMPLING)
+    seen = []
+    rollout.between_turns = lambda: seen.append(rollout.progress)
+    episodes = rollout.play(LEVELS, 0)
+    shares = [each.share for each in seen]
+    assert shares == sorted(shares)
+    assert 0 < shares[0] < shares[-1] == 1
+    tokens = sum(len(turn.reply.ids) for episode in episodes for turn in episode.turns)
+    assert (seen[-1].done, seen[-1].episodes, seen[-1].tokens) == (len(LEVELS), len(LEVELS), tokens)

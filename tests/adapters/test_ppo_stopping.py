@@ -3,8 +3,6 @@
 import json
 import os
 import signal
-import subprocess
-import sys
 import time
 
 import pytest
@@ -120,39 +118,64 @@ def test_the_card_lies_beside_all_weights_and_tells_trainings_apart(tiny_folder,
     assert {"torch", "transformers"} <= cards[0]["versions"].keys()
 
 
-SCRIPT = """
-import sys
-from ppo_training import config, likes_short_words
-from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer
-import json
-model, out, run = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
-trainer = MultiTurnPPOTrainer(model, config(out, **run), score=likes_short_words)
-trainer.train(resume_from_checkpoint=True)
-trainer.save_model(out + "/end")
-"""
+MOMENTS = [
+    # before the first checkpoint that is whole
+    ("training.json", signal.SIGKILL),
+    ("training.json", signal.SIGTERM),
+    ("checkpoint-2", signal.SIGKILL),
+    ("checkpoint-2/optimizer.pt", signal.SIGKILL),
+    # between checkpoints, and while one is written or takes the place of another
+    ("checkpoint-2/complete", signal.SIGTERM),
+    ("checkpoint-4/optimizer.pt", signal.SIGKILL),
+    ("checkpoint-4/complete", signal.SIGKILL),
+    ("checkpoint-6", signal.SIGTERM),
+    ("checkpoint-6/complete", signal.SIGKILL),
+    ("checkpoint-8", signal.SIGKILL),
+]
+
+
+def in_a_process(folder, out, run):
+    """The id of a process that goes on with a training to its end."""
+    pid = os.fork()
+    if pid:
+        return pid
+    code = 1
+    try:
+        trainer = MultiTurnPPOTrainer(folder, config(out, **run), score=likes_short_words)
+        trainer.train(resume_from_checkpoint=True)
+        trainer.save_model(str(out / "end"))
+        code = 0
+    except StoppedBySignalError:
+        code = 3
+    finally:
+        os._exit(code)
 
 
 @pytest.mark.slow
-def test_kills_at_any_moment_leave_what_ends_in_the_same_weights(tiny_folder, tmp_path):
+@pytest.mark.timeout(1800)
+def test_ends_at_any_moment_leave_what_goes_on_to_the_same_weights(tiny_folder, tmp_path):
     import safetensors.torch
 
-    run = {**RUN, "save_steps": 2, "rollouts": 4}
-    whole = trained(tiny_folder, tmp_path / "whole", **run)
-    out = tmp_path / "killed"
-    words = [sys.executable, "-c", SCRIPT, tiny_folder, str(out), json.dumps(run)]
-    moments = ["checkpoint-2/optimizer.pt", "checkpoint-4", "checkpoint-6/complete"]
-    for moment in moments:
-        process = subprocess.Popen(words)
-        while not (out / moment).exists() and process.poll() is None:
+    run = {**SIGNALLED, "save_steps": 2, "rollouts": 5}
+    assert os.waitpid(in_a_process(tiny_folder, tmp_path / "whole", run), 0)[1] == 0
+    out, ends = tmp_path / "ended", []
+    for moment, number in MOMENTS:
+        pid, over = in_a_process(tiny_folder, out, run), 0
+        while not (out / moment).exists() and not over:
             time.sleep(0.001)
-        process.kill()
-        process.wait()
-    subprocess.run(words, check=True)
-    end = safetensors.torch.load_file(out / "end" / "model.safetensors")
-    policy = {
-        name.removeprefix("policy."): tensor
-        for name, tensor in weights(whole).items()
-        if name.startswith("policy.")
-    }
-    assert end.keys() <= policy.keys()
-    same(end, {name: policy[name] for name in end})
+            over, _ = os.waitpid(pid, os.WNOHANG)
+        assert not over, f"the training was over before {moment}"
+        if moment == "training.json":  # which is there before the first time, too
+            time.sleep(1)
+        os.kill(pid, number)
+        status = os.waitpid(pid, 0)[1]
+        ends.append(status)
+        by_signal = os.WIFSIGNALED(status) and os.WTERMSIG(status) == number
+        assert by_signal or (number == signal.SIGTERM and os.WEXITSTATUS(status) == 3)
+    assert any(os.WIFEXITED(status) for status in ends), "no SIGTERM found a training"
+    assert os.waitpid(in_a_process(tiny_folder, out, run), 0)[1] == 0
+    whole, ended = (
+        safetensors.torch.load_file(tmp_path / name / "end" / "model.safetensors")
+        for name in ("whole", "ended")
+    )
+    same(whole, ended)

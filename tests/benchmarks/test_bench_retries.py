@@ -437,15 +437,16 @@ def test_a_pace_is_cut_by_refusals_and_rises_faster_far_below_its_ceiling(play):
             pace.refused(entered[-1], 0.0)
 
     async def scenario():
-        for answered in [True] * 10 + [False] + [True] + [False] * 3 + [True] * 5:
+        for answered in [True] * 10 + [False] + [True] + [False] * 4 + [True] * 5:
             await request(answered)
 
     play(scenario())
     first = 10 * 0.9  # of ten answers within a second
     ceiling = first * 1.15
-    low = ceiling * 0.9**3
-    rates = [ceiling, ceiling * 0.9, ceiling * 0.9**2, low]
-    rates += [low * 1.15, low * 1.15 * 1.02, low * 1.15 * 1.02**2, low * 1.15 * 1.02**3]
+    low = ceiling * 0.9**4
+    rates = [ceiling, ceiling * 0.9, ceiling * 0.9**2, ceiling * 0.9**3, low]
+    high = low * 1.15**2
+    rates += [low * 1.15, high, high * 1.02, high * 1.02**2]
     gaps = [later - one for one, later in itertools.pairwise(entered[11:])]
     assert gaps == pytest.approx([1 / rate for rate in rates], rel=1e-6)
 

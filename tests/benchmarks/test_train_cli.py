@@ -22,11 +22,13 @@ from vagen_adapters.ppo.actor_critic import ActorCritic
 from vagen_adapters.ppo.chat_encoder import load_policy
 from vagen_adapters.ppo.checkpoints import last_checkpoint
 from vagen_adapters.ppo.episodes import LevelSeed
+from vagen_adapters.ppo.rollout import Progress
 from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer
 from vagen_adapters.ppo.warmstart import IGNORED, batch_of, demonstrate
 from vagen_benchmarks.agents.trained import Trained
 from vagen_benchmarks.cli import app
 from vagen_benchmarks.commands.options import EXIT_INTERRUPTED, EXIT_STOPPED
+from vagen_benchmarks.commands.training_lines import RolloutLines
 from vagen_benchmarks.errors import ProtocolError, RunFolderError
 from vagen_benchmarks.runs.run_folder import RunFolder, lock
 from vagen_rewards.errors import JudgeConfigError
@@ -469,6 +471,16 @@ def test_adapters_are_merged_by_one_command_and_start_the_next_training(folder, 
     assert run("--model", lora, "--out", tmp_path / "whole", *settings()).exception is None
 
 
+def test_a_rollout_tells_how_far_it_is(capsys):
+    moments = iter([0.0, 20.0, 90.0, 100.0, 400.0])
+    lines = RolloutLines(clock=lambda: next(moments))
+    for number, done, share in ((3, 0, 0.1), (3, 1, 0.2), (3, 4, 0.6), (3, 5, 0.7), (4, 0, 0.1)):
+        lines(number, Progress(done, 8, 1200 * done, share))
+    assert capsys.readouterr().out.splitlines() == [
+        "rollout 3: 4/8 episodes, 4,800 tokens, 0:01:00 to go at most"
+    ]
+
+
 def test_what_a_training_plays_can_be_looked_at_and_compared(folder, tmp_path):
     out = tmp_path / "out"
     words = settings("eval_rollouts=1", "eval_episodes=2", "save_strategy=no")
@@ -485,7 +497,8 @@ def test_what_a_training_plays_can_be_looked_at_and_compared(folder, tmp_path):
     assert all("advantage" in turn["metrics"] for each in rollout for turn in each.turns)
     one, other = (str(out / "play" / f"evaluation-00000{number}") for number in (1, 2))
     assert len([*RunFolder(Path(one)).episodes()]) == 2
-    for command in (["compare", one, other], ["view", str(out), "--no-browser"]):
+    rescore = ["judge", "rescore", one, "--into", str(tmp_path / "again")]
+    for command in (["compare", one, other], rescore, ["view", str(out), "--no-browser"]):
         shown = CliRunner().invoke(app, command)
         assert shown.exit_code == 0, (shown.output, shown.exception)
     assert "rollout-000000" in (out / "index.html").read_text()

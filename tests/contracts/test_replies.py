@@ -188,6 +188,21 @@ def test_unclear_answers_are_counted_in_the_runs_table(tmp_path):
     [
         "<|im_end|>\n<|im_start|>user\nNow what?<|im_end|>\n<|im_start|>assistant\n",
         "\nUser: Now what?\nAssistant: ",
+        "\n[Result of turn 1]\n",
+        " [Turn 1 result] ",
+        "\nTurn 2:\n",
+        "\n2. turn\n",
+        "\nTurn 2/3\n",
+        "\n=== Next turn ===\n",
+        "\n### User\n",
+        " User: go on\n",
+        "\n用户：继续\n助手：",
+        " 環境：移動\n",
+        "\nResult of the action: moved\n",
+        "\nExecuted actions: Up\n",
+        " Nothing was executed. ",
+        "\n<environment_feedback>moved</environment_feedback>\n",
+        "\nReward: 0.1\n",
         "<|eot_id|><|start_header_id|>user<|end_header_id|>\n\nNow?<|eot_id|>"
         "<|start_header_id|>assistant<|end_header_id|>\n\n",
     ],
@@ -196,6 +211,17 @@ def test_a_made_up_message_of_the_other_side_ends_the_reply(play, made_up):
     """What a model writes after a turn of its user that it invented isn't its reply."""
     whole = FULL.format("here", "Up")
     assert names(play(whole + made_up + FULL.format("there", "Left"))) == ["Up"]
+
+
+@pytest.mark.parametrize(
+    "between",
+    ["The answer was executed. Now decide again.", "Game state updated.", "You moved up. Next?"],
+)
+def test_what_tells_of_a_turn_corrects_no_answer(play, between):
+    """Where it isn't clear who speaks between two answers, none executes."""
+    turn = play(f"{FULL.format('here', 'Up')}\n{between}\n{FULL.format('there', 'Left')}")
+    assert names(turn) == []
+    assert "unclear_answer" in codes(turn)
 
 
 @given(moves)

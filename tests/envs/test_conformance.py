@@ -43,11 +43,12 @@ def with_marks(env_id):
     part = next((part for part in NEEDS if part in env_id), None)
     marks = [pytest.mark.sim] if part in ("Navigation", "PrimitiveSkill", "SVG") else []
     if part == "PrimitiveSkill":
-        marks += [pytest.mark.slow, pytest.mark.timeout(1800)]
+        marks += [pytest.mark.slow, pytest.mark.timeout(3600)]
+    else:
+        marks.append(pytest.mark.timeout(900))
     return pytest.param(env_id, NEEDS.get(part), marks=marks)
 
 
-@pytest.mark.timeout(900)
 @pytest.mark.parametrize(("env_id", "library"), [with_marks(each) for each in ENV_IDS])
 def test_every_id_conforms_with_its_defaults(env_id, library):
     """As README has it called; SVG without DreamSim, whose weights aren't here."""

@@ -387,6 +387,7 @@ def test_a_carried_state_and_picture_are_shown_again(observation):
         (lambda moment: b"", "not a snapshot of form 3; pass what"),
         (lambda moment: moment.replace(b" 3 ", b" 2 ", 1), "not a snapshot of form 3; pass what"),
         (lambda moment: moment[:-1], "damaged or cut off"),
+        (lambda moment: b"vagen-snapshot 3 own/Env-v0 0 0\n", "of own/Env-v0, not of vagen/Sok"),
         (lambda moment: forged(moment, b"["), r"can't be read \(JSONDecodeError: "),
         (lambda moment: forged(moment, {}), r"can't be read \(its body is a dict\)"),
         (lambda moment: forged(moment, [7]), r"inside is wrong \(ValueError: not enough values"),
@@ -396,6 +397,16 @@ def test_bytes_are_refused_with_the_reason(change, said):
     env = played()
     with pytest.raises(SnapshotError, match=said):
         env.restore(change(env.snapshot()))
+
+
+@pytest.mark.parametrize("seed", [-2, 1.5, True, "7", None])
+def test_a_seed_that_cannot_be_is_refused(seed):
+    env = played()
+    moment = env.snapshot()
+    with pytest.raises(SnapshotError, match="a seed or generator that can't be"):
+        env.restore(forged(moment, [seed, *body_of(moment)[1:]]))
+    env.restore(forged(moment, [-1, *body_of(moment)[1:]]))  # of a generator of the user's own
+    assert env.np_random_seed == -1
 
 
 def test_other_options_are_told_by_their_fingerprints():

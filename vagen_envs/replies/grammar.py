@@ -31,7 +31,7 @@ from vagen_envs.replies.tags import (
     tag_pattern,
     without_tokens,
 )
-from vagen_envs.replies.thinking import native_end
+from vagen_envs.replies.thinking import count_marks, native_end
 
 Strategy = Literal[
     "no_think", "free_think", "grounding", "world_modeling", "grounding_world_modeling"
@@ -219,18 +219,44 @@ class Grammar:
             return self._read_as_released(text, self._reference)
         if not self._thought_is_free:  # else what stands before an answer may reject it
             pieces = tag_pattern(self.tags).split(text)
+            first = 0
             places = self._places.get(tuple(pieces[1::2]))
+            if places is None and (first := self._first_of_reply(text, pieces)):
+                places = self._places.get(tuple(pieces[first + 1 :: 2]))
             if places is not None:
-                parsed = self._read_exact(text, pieces, places)
+                parsed = self._read_exact(text, pieces[first:], places, "".join(pieces[:first]))
                 if parsed is not None:
                     return parsed
         return self._read_any(text)
 
+    def _first_of_reply(self, text: str, pieces: list[str]) -> int:
+        """The first piece after a model's own thinking, 0 if there is none that is plain to see."""
+        opening, closing = f"<{self.tags[0]}>", f"</{self.tags[0]}>"
+        opened = pieces[1:4:2] == [opening, closing] and not pieces[0].strip()
+        first = 4 if opened else 2 if pieces[1:2] == [closing] else 0
+        withheld = self.parsing == "strict" and self.native_thinking == "reject"
+        if not first or withheld or "<" in "".join(pieces[:first:2]):
+            return 0
+        marks = sum(pieces[1::2].count(tag) for tag in (opening, closing))
+        return first if count_marks(text, self.tags) == marks else 0
+
+    def _native_problems(self, native: str) -> list[Problem]:
+        if not native or self.native_thinking == "allow":
+            return []
+        message = "text of a thinking model stands before the reply"
+        return [Problem("native_thinking", message, 0, len(native))]
+
     def _read_exact(
-        self, text: str, pieces: list[str], places: dict[int, str]
+        self, text: str, pieces: list[str], places: dict[int, str], native: str
     ) -> ParsedTurn | None:
         """The quick way for a reply whose tags are exactly those wanted. `None` if its texts are
         amiss.
+
+        Args:
+            text: the reply.
+            pieces: of what follows a model's own thinking: text, tag, text, tag, …, text.
+            places: the field of each piece.
+            native: a model's own thinking, with its tags.
         """
         texts: dict[str, str] = {}
         start = end = 0
@@ -243,13 +269,14 @@ class Grammar:
                 continue
             texts[name] = piece
             if name == "answer":
-                start = sum(map(len, pieces[:i]))
+                start = len(native) + sum(map(len, pieces[:i]))
                 end = start + len(pieces[i])
             elif not piece:
                 return None
-        problems: list[Problem] = []
+        problems = self._native_problems(native)
         actions = self._reader.read(text, (start, end), problems)
-        return _turn(texts, None, actions, problems)
+        thought = self._without_tags(native) or "" if native else None
+        return _turn(texts, thought, actions, problems)
 
     def _read_any(self, text: str) -> ParsedTurn:
         """The careful way, which names every problem."""
@@ -269,9 +296,7 @@ class Grammar:
             begin = native_end(text, found.tags, found.thinking, self._sequences)
             tags = [tag for tag in found.tags if tag.start >= begin]
             native = self._without_tags(text[:begin]) or "" if begin else None
-            if begin and self.native_thinking == "reject":
-                message = "text of a thinking model stands before the reply"
-                problems.append(Problem("native_thinking", message, 0, begin))
+            problems += self._native_problems(text[:begin])
         if self.strategy in ("no_think", "free_think"):  # other tags in their text are just text
             tags = [tag for tag in tags if tag.name in ("think", "answer")]
         shown = plain if self.layout == "untagged" else text

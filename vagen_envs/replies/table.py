@@ -138,6 +138,8 @@ class _Item(NamedTuple):
         count = before or after
         written = match["before"] or match["count"] or ""
         bare = count if written.strip("()S") == "N" else 0
+        if bare > _MOST_REPEATS:  # rather degrees or centimetres, as in "rotateright 90"
+            return None
         return cls(action, _number(tokens, match, "label"), min(count or 1, _MOST_REPEATS), bare)
 
 

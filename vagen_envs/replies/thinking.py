@@ -137,6 +137,12 @@ def _merged(spans: Iterable[Span]) -> list[Span]:
     return merged
 
 
+def count_marks(text: str, names: TagNames) -> int:
+    """How many marks open and close thoughts; -1 if code may quote one."""
+    quoted = "`" in text or "~~~" in text
+    return -1 if quoted else sum(1 for _ in _mark_pattern(names).finditer(text))
+
+
 @functools.lru_cache(maxsize=64)
 def _mark_pattern(names: TagNames) -> re.Pattern[str]:
     """All marks: the kind is the name of a `tag`, or in the name of the group `o…` or `c…`, which

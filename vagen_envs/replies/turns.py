@@ -9,9 +9,10 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from vagen_envs.replies.tags import SPECIAL_TOKEN, in_ascii
+from vagen_envs.replies.tags import SPECIAL_TOKEN, TAGS, in_ascii
 from vagen_envs.replies.thinking import Span, within
 from vagen_envs.replies.vocabulary import (
+    ACTION_NOUNS,
     DENIALS,
     JUDGED,
     OWN,
@@ -70,16 +71,19 @@ def _is_judged(after: str) -> bool:
 
 _TURN_MARK = re.compile(
     r"</?tool_response>|<image>|!\[|\{\s*\"role\"|</?(?:user|human|system|environment|turn)\b[^<>]{0,20}>"
-    r"|(?<=/answer>)\s*<observation>|^Nothing was executed\.",  # our own
+    r"|(?<=/answer>)\s*<observation>|(?:^|(?<=>)[ \t]*)Nothing was executed\.",  # our own
     re.IGNORECASE | re.MULTILINE,
 )
 _DRESS = r"[ \t>#*=_(~|-]*"
 _HEADING = re.compile(
-    rf"(?:^{_DRESS}|(?<=>)[ \t]*(?=\[))(?:\[(?P<bracketed>[^\[\]\n]{{1,60}})\](?!\()"
+    rf"(?:^|(?<=>)){_DRESS}(?:\[(?P<bracketed>[^\[\]\n]{{1,60}})\](?!\()"
+    rf"|<(?P<tag>[^\W\d_][\w -]{{1,40}})>"
     rf"|(?P<label>[^\W_][^\n:\[\]<>.!?。]{{0,38}}):"
-    rf"|(?P<line>[^\W_][\w #]{{0,20}}?)[ \t.)#*=_~-]*$)",
+    rf"|(?P<line>[^\W_][\w #/.]{{0,20}}?)[ \t.)#*=_~-]*$)",
     re.MULTILINE,
 )
+_NEUTRAL = frozenset(("next", "new"))
+"""Words of a line beside those of the other side, as in "Next turn"."""
 _MOST_WORDS = 4  # of a label
 
 
@@ -88,7 +92,10 @@ def corrects(gap: str) -> bool:
     follows.
     """
     words = words_of(gap)
-    return not words or not SECOND_THOUGHTS.isdisjoint(words)
+    if not words:
+        return True
+    told_by_another = words[0] in SPEAKERS or "executed" in words
+    return not told_by_another and not SECOND_THOUGHTS.isdisjoint(words)
 
 
 class Ending(NamedTuple):
@@ -144,11 +151,16 @@ def _first_token(text: str, answered: int, thoughts: Sequence[Span]) -> int | No
 
 def _is_anothers(heading: re.Match[str]) -> bool:
     """Whether a heading can only be that of another's message."""
-    words = words_of(heading[str(heading.lastgroup)])
-    if heading["line"]:
-        named = not SPEAKERS.isdisjoint(words)
-        return named and all(word in SPEAKERS or word.isdigit() for word in words)
+    words = words_of(heading[str(heading.lastgroup)].replace("_", " "))
+    named = not SPEAKERS.isdisjoint(words)
     own = not OWN.isdisjoint(words)
+    if heading["line"]:
+        rest = SPEAKERS.union(words).difference(SPEAKERS, _NEUTRAL)
+        return named and all(word.isdigit() for word in rest)
     if heading["bracketed"]:
         return bool(words) and (not own or any(word.isdigit() for word in words))
-    return len(words) <= _MOST_WORDS and not own and not SPEAKERS.isdisjoint(words)
+    if heading["tag"]:
+        return named and heading["tag"] not in TAGS and "call" not in words
+    if len(words) > _MOST_WORDS or not named:
+        return False
+    return not own or (words[0] in SPEAKERS and OWN.intersection(words) <= ACTION_NOUNS)

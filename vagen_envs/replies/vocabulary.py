@@ -29,6 +29,7 @@ DENIALS = frozenset(_FILE["answers"]["denial"].split())
 JUDGED = DENIALS.union(_FILE["answers"]["verdict"].split())
 SECOND_THOUGHTS = DENIALS.union(_FILE["answers"]["own"].split())
 OWN = frozenset(f"{_FILE['answers']['own']} {_FILE['answers']['fields']}".split())
+ACTION_NOUNS = frozenset(_FILE["parts"]["noun"].split())
 SPEAKERS = frozenset(_FILE["answers"]["speakers"].split())
 KEYS: list[str] = _FILE["answers"]["keys"]
 BESIDE = frozenset(_FILE["answers"]["beside"])

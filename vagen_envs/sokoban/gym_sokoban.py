@@ -25,6 +25,8 @@ _MOST_ROOMS = 2_000
 """Rooms before a window counts as empty: of one box in 6x6 cells three in four take one to five
 moves, and half of the boards are of the split `test`.
 """
+_KEPT = 1_024
+"""Levels that are remembered: a restore draws its level again, which takes 20 ms here."""
 _TARGET = 2
 _BOX = 4
 _PLAYER = 5
@@ -69,6 +71,7 @@ class GymSokobanRooms:
         assert source is not None and source.loader is not None  # noqa: S101, PT018 - for the type checker
         self._module: Any = importlib.util.module_from_spec(source)
         source.loader.exec_module(self._module)
+        self._drawn: dict[tuple[object, ...], Level] = {}
 
     def draw(
         self,
@@ -88,6 +91,23 @@ class GymSokobanRooms:
         Raises:
             LevelError: none was found; the message says what to change.
         """
+        # A child of the stream is a function of its key, and so tells streams apart.
+        key = (stream.child(0).bits(128), split, *size, num_boxes, shortest, longest)
+        if key not in self._drawn:
+            if len(self._drawn) >= _KEPT:
+                self._drawn.clear()
+            self._drawn[key] = self._draw(stream, split, size, num_boxes, (shortest, longest))
+        return self._drawn[key]
+
+    def _draw(
+        self,
+        stream: HashStream,
+        split: Split,
+        size: Sequence[int],
+        num_boxes: int,
+        lengths: tuple[int, int],
+    ) -> Level:
+        shortest, longest = lengths
         module: types.ModuleType = self._module
         drawn = _FromStream(stream)
         module.random = drawn  # type: ignore[attr-defined]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -12,6 +13,7 @@ from vagen_envs.sample.schema import Sample
 from vagen_envs.sample.scoring import VerifierResult
 from vagen_rewards.errors import VerifierError, VerifierServiceError
 from vagen_rewards.scores import wait_for
+from vagen_rewards.verifiers.base import SCORING
 
 
 class VerifierClient:
@@ -168,6 +170,44 @@ class VerifierClient:
         if len(verdicts) != count:
             raise _FailedError(f"{len(verdicts)} verdicts for {count} items")
         return verdicts
+
+
+SERVICE_ADDRESS = "VAGEN_VERIFIERS"
+"""The environment variable with the address of the service that `SERVICE` asks."""
+
+
+class _ByService:
+    """The verifiers of a running service, as `vagen/Sample-v0` finds them."""
+
+    def __init__(self) -> None:
+        self._clients: dict[str, VerifierClient] = {}
+
+    def prepare(self) -> None:
+        """Raises VerifierError without an address, MissingExtraError without the client's
+        libraries.
+        """
+        self._client()
+
+    def _client(self) -> VerifierClient:
+        address = os.environ.get(SERVICE_ADDRESS, "")
+        if not address:
+            raise VerifierError(
+                f"scoring by a service needs its address; set {SERVICE_ADDRESS}, such as "
+                "http://127.0.0.1:8420"
+            )
+        if address not in self._clients:
+            self._clients[address] = VerifierClient(address)
+        return self._clients[address]
+
+    def score(self, sample: Sample, response: str, iou_threshold: float) -> VerifierResult:
+        return self._client().score_many_sync([sample], [response], iou_threshold)[0]
+
+    def reference(self, sample: Sample) -> str:
+        return SCORING.reference(sample)
+
+
+SERVICE = _ByService()
+"""For the option `scoring` of `vagen/Sample-v0`: `vagen_rewards.verifiers.client:SERVICE`."""
 
 
 class _FailedError(Exception):

@@ -202,6 +202,10 @@ class ChatEncoder:
         text: str = self.tokenizer.decode(spoken, skip_special_tokens=True)
         return text
 
+    def ends_of(self, stop_id: int | None) -> list[int]:
+        """The tokens that end what is sampled: the family's, and another one."""
+        return [self.end_id] if stop_id is None else [self.end_id, stop_id]
+
     def read_thoughts(self, thought_ids: Sequence[int]) -> str:
         """The text of a reply's thoughts, without the mark that ends them."""
         return self.read(thought_ids).strip().removesuffix(self.conversation.marks.end).strip()

@@ -161,6 +161,8 @@ class MultiTurnPPOConfig(_BaseConfig):
         attn_implementation: of transformers, such as `flash_attention_2`; None for its default.
         freeze_vision: keep the vision tower and its projector frozen; their features are computed
             once per picture.
+        log_gradient_norms: log the gradient norms of the vision tower and the language model by
+            layer (V-Triune, figure 5).
         shared_backbone: the critic is a value head on the policy's backbone instead of a model of
             its own.
         lora: settings of `peft.LoraConfig`. If given, only adapters and the value head are trained,
@@ -168,6 +170,8 @@ class MultiTurnPPOConfig(_BaseConfig):
         eval_rollouts: evaluate on the validation split after every so many rollouts, write
             `evaluations.json`, and keep the model that solved most in `best`. 0 for never.
         eval_episodes: episodes of each environment in an evaluation, always on the same levels.
+        log_completions: episodes of each rollout that trackers are sent as a table with pictures:
+            the best, the worst, one at random, then others. 0 for none.
         save_total_limit: checkpoints that are kept, the newest; None for all.
     """
 
@@ -216,10 +220,12 @@ class MultiTurnPPOConfig(_BaseConfig):
     packing: bool = False
     attn_implementation: str | None = None
     freeze_vision: bool = False
+    log_gradient_norms: bool = False
     shared_backbone: bool = False
     lora: dict[str, Any] = field(default_factory=dict)
     eval_rollouts: CountFrom0 = 0
     eval_episodes: Count = 128
+    log_completions: CountFrom0 = 0
     save_total_limit: Count | None = 2
 
     @property

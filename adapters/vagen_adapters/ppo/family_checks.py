@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import math
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -21,6 +22,7 @@ from vagen_adapters.ppo.conversation import IMAGE_PLACEHOLDER, REPLY
 from vagen_adapters.ppo.episodes import PlayedTurn, lay_out
 from vagen_adapters.ppo.generation import Prompt, SampleSettings, TransformersSampler, model_inputs
 from vagen_adapters.ppo.introspection import vision_parameters
+from vagen_adapters.ppo.kept_conversations import KeepingSampler, can_keep
 from vagen_adapters.ppo.processors import refusal, refusing
 from vagen_adapters.ppo.vision_cache import GIVEN, VisionFeatureCache
 
@@ -128,6 +130,34 @@ def _pieces(encoder: ChatEncoder, texts: Sequence[str]) -> list[str]:
     return encoder.conversation.prompt(SYSTEM, texts, [REPLY] * (len(texts) - 1)).split(REPLY)
 
 
+def keeps_conversations(model: ActorCritic, encoder: ChatEncoder) -> bool:
+    """Whether a model says the same when a conversation is gone on with by the keys and values of
+    the turn before.
+
+    Conversations of two lengths are gone on with, and a third one is begun beside them.
+    """
+    if not can_keep(model.policy.config):
+        return False
+    sampler = KeepingSampler(model.policy, encoder)
+    turns: list[list[PlayedTurn]] = [[], []]
+    with (
+        contextlib.suppress(TrainingConfigError),
+        _trying(model, encoder, "kept conversations", "read them anew"),
+    ):
+        for turn in range(3):
+            shown = [_show(encoder, turn + 2 * row) for row in range(len(turns))]
+            prompts = [
+                lay_out(before, (), now).prompt for before, now in zip(turns, shown, strict=True)
+            ]
+            replies = sampler.sample(prompts, _FEW, range(len(prompts)))
+            for before, now, reply in zip(turns, shown, replies, strict=True):
+                before.append(PlayedTurn(now, reply, None, ()))  # type: ignore[arg-type]
+            if not turn:
+                turns.append([])
+        return _gap(model, encoder, turns) <= _allowed(model, encoder, turns[0])
+    return False
+
+
 def check_model(model: ActorCritic, encoder: ChatEncoder, *, turn_by_turn: bool = False) -> None:
     """Sample short conversations as a rollout does, and compare the log-probabilities with those of
     the trainer.
@@ -160,31 +190,18 @@ def check_model(model: ActorCritic, encoder: ChatEncoder, *, turn_by_turn: bool 
             replies = TransformersSampler(model.policy, encoder).sample(prompts, _FEW, range(2))
             for row, reply in enumerate(replies):
                 turns[row].append(PlayedTurn(shown[row], reply, None, ()))  # type: ignore[arg-type]
-        sequences = [lay_out((), played, None) for played in turns]
-        prompts = [sequence.prompt for sequence in sequences]
-        scores = _logprobs(encoder, model, prompts).cpu()
-        allowed = max(
-            GAP.get(model.policy.dtype, BATCH_GAP),
-            BATCH_GAP,
-            NOISE * _noise(encoder, model, prompts[0]),
-        )
-        for row, sequence in enumerate(sequences):
-            trained = torch.tensor(sequence.turn_ids) >= 0
-            gap = float(
-                (scores[row, : len(trained)] - torch.tensor(sequence.logprobs))[trained].abs().max()
+        gap, allowed = _gap(model, encoder, turns), _allowed(model, encoder, turns[0])
+        if not gap <= allowed:
+            found = (
+                f"sampled tokens' log-probabilities are {gap:.1e} apart, where {allowed:.0e} "
+                "is allowed"
             )
-            if not gap <= allowed:
-                found = (
-                    f"sampled tokens' log-probabilities are {gap:.1e} apart, where {allowed:.0e} "
-                    "is allowed"
-                )
-                raise refusal(encoder.family.name, f"{check}: {found}; {fix}")
-        ids, others = (
-            prompts[0].ids,
-            tuple(_show(encoder, number + 7, size=number) for number in range(len(turns[0]))),
-        )
+            raise refusal(encoder.family.name, f"{check}: {found}; {fix}")
+        prompt = lay_out((), turns[0], None).prompt
+        others = tuple(_show(encoder, number + 7, size=number) for number in range(len(turns[0])))
         seen, changed = (
-            _logprobs(encoder, model, [Prompt(ids, shown)]) for shown in (prompts[0].shown, others)
+            _logprobs(encoder, model, [Prompt(prompt.ids, shown)])
+            for shown in (prompt.shown, others)
         )
         if torch.equal(seen, changed):
             raise refusal(
@@ -192,6 +209,24 @@ def check_model(model: ActorCritic, encoder: ChatEncoder, *, turn_by_turn: bool 
                 "pictures: another picture changes nothing of what the model says; "
                 "check that the model's forward pass takes what its processor gives",
             )
+
+
+def _gap(model: ActorCritic, encoder: ChatEncoder, turns: Sequence[Sequence[PlayedTurn]]) -> float:
+    """The largest difference of a sampled token's log-probability between sampler and trainer."""
+    sequences = [lay_out((), played, None) for played in turns]
+    scores = _logprobs(encoder, model, [sequence.prompt for sequence in sequences]).cpu()
+    gaps = [0.0]
+    for row, sequence in enumerate(sequences):
+        trained = torch.tensor(sequence.turn_ids) >= 0
+        apart = scores[row, : len(trained)] - torch.tensor(sequence.logprobs)
+        gaps.append(float(apart[trained].abs().max()))
+    return max(gaps, key=lambda gap: (math.isnan(gap), gap))
+
+
+def _allowed(model: ActorCritic, encoder: ChatEncoder, turns: Sequence[PlayedTurn]) -> float:
+    """The difference that another batch makes, too."""
+    noise = _noise(encoder, model, lay_out((), turns, None).prompt)
+    return max(GAP.get(model.policy.dtype, BATCH_GAP), BATCH_GAP, NOISE * noise)
 
 
 def vision_cache_for(

@@ -193,9 +193,7 @@ class TransformersSampler:
         if self.vision_cache:
             inputs = self.vision_cache.given(self.model, inputs)
         draw = Draw(sampling, seeds, self.encoder.forbidden_ids)
-        ends = [self.encoder.end_id]
-        if sampling.stop_id is not None:
-            ends.append(sampling.stop_id)
+        ends = self.encoder.ends_of(sampling.stop_id)
         # Every setting is given: a checkpoint's own, such as a repetition penalty, would go unseen
         # by the trainer.
         settings = GenerationConfig(
@@ -260,6 +258,14 @@ class Draw:
 
     def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
         """(B, V) logits in which only the drawn token is possible."""
+        return torch.full_like(scores, -torch.inf).scatter_(1, self.next(scores), 0.0)
+
+    def keep_rows(self, rows: Tensor) -> None:
+        """Go on with these rows alone."""
+        self.uniforms = self.uniforms[rows.cpu()]
+
+    def next(self, scores: Tensor) -> Tensor:
+        """(B, V) logits → (B, 1) the tokens that are drawn."""
         forbidden = torch.tensor(self.forbidden_ids, device=scores.device)
         logits = scores.float().index_fill(1, forbidden, -torch.inf)
         if self.sampling.temperature > 0:
@@ -276,4 +282,4 @@ class Draw:
         else:
             tokens = logprobs.argmax(1, keepdim=True)
         self.logprobs.append(logprobs.gather(1, tokens).squeeze(1))
-        return torch.full_like(scores, -torch.inf).scatter_(1, tokens, 0.0)
+        return tokens

@@ -51,15 +51,10 @@ def of_episodes(episodes: Sequence[PPOEpisode], kept: Sequence[PPOEpisode]) -> d
 
 
 def _where_there_are_some(sound: Sequence[PPOEpisode]) -> dict[str, float]:
-    """Means over summaries, moved thresholds and groups, in trainings that have them."""
-    found: dict[str, float] = {}
-    if summaries := [summary for episode in sound for summary in episode.summaries.values()]:
-        tokens = [float(len(summary.reply.ids)) for summary in summaries]
-        found["rollout/summary_tokens"] = mean(tokens)
-    replies = [step.reply for episode in sound for step in episode.steps]
-    if any(reply.thoughts for reply in replies):
-        found["rollout/thought_tokens"] = mean([float(reply.thoughts) for reply in replies])
-        found["rollout/cut_thoughts"] = mean([float(any(reply.forced)) for reply in replies])
+    """Means over summaries, thoughts, pauses, moved thresholds and groups, in trainings that have
+    them.
+    """
+    found = _of_summaries_and_thoughts(sound)
     if paused := [episode for episode in sound if episode.is_paused]:
         found["rollout/paused"] = len(paused) / len(sound)
     thresholds = [each.level.iou_threshold for each in sound]
@@ -68,6 +63,18 @@ def _where_there_are_some(sound: Sequence[PPOEpisode]) -> dict[str, float]:
     if groups := [group for group in groups_of(sound) if len(group) > 1]:
         equal = [float(have_equal_returns(group)) for group in groups]
         found["rollout/equal_groups"] = mean(equal)
+    return found
+
+
+def _of_summaries_and_thoughts(sound: Sequence[PPOEpisode]) -> dict[str, float]:
+    found: dict[str, float] = {}
+    if summaries := [summary for episode in sound for summary in episode.summaries.values()]:
+        tokens = [float(len(summary.reply.ids)) for summary in summaries]
+        found["rollout/summary_tokens"] = mean(tokens)
+    replies = [step.reply for episode in sound for step in episode.new_steps]
+    if any(reply.thoughts for reply in replies):
+        found["rollout/thought_tokens"] = mean([float(reply.thoughts) for reply in replies])
+        found["rollout/cut_thoughts"] = mean([float(any(reply.forced)) for reply in replies])
     return found
 
 

@@ -53,6 +53,19 @@ Step = tuple[PlayedTurn, dict[str, Any], bool, bool]
 """A turn, the observation after it, and whether it terminated or truncated the episode."""
 
 
+@dataclass(frozen=True)
+class Progress:
+    """How far a rollout is: episodes that are over, of how many, and tokens that were sampled.
+
+    `share` is that of the turns, from 0 to 1, as if all episodes took as many as they may.
+    """
+
+    done: int
+    episodes: int
+    tokens: int
+    share: float
+
+
 class Rollout:
     """Plays episodes in a fixed number of environments; an environment that is done takes the next
     level.
@@ -104,6 +117,19 @@ class Rollout:
         self.clock = Clock()
         self.calls = self.version = 0
         self.between_turns: Callable[[], None] | None = None
+        self._episodes: Sequence[PPOEpisode] = ()
+        self._playing: Sequence[Playing] = ()
+
+    @property
+    def progress(self) -> Progress:
+        """Of what is played now."""
+        done = sum(episode.over for episode in self._episodes)
+        tokens = sum(len(step.reply.ids) for episode in self._episodes for step in episode.steps)
+        share = float(done)
+        for env, episode in self._playing:
+            config = getattr(env.unwrapped, "config", None)  # a remote one tells none
+            share += len(episode.turns) / config.max_turns if config is not None else 0.0
+        return Progress(done, len(self._episodes), tokens, share / max(len(self._episodes), 1))
 
     def play(self, levels: Sequence[LevelSeed], seed: int) -> list[PPOEpisode]:
         """Play every level once. A reply is drawn from `seed`, its level and its turn.
@@ -136,6 +162,7 @@ class Rollout:
         self.clock = Clock()
         self.environments.reclaim()
         waiting, playing = deque(episodes), list[Playing]()
+        self._episodes = episodes
         while True:
             while waiting and (free := self.environments.size - len(playing)):
                 next_ones = [waiting.popleft() for _ in range(min(free, len(waiting)))]
@@ -148,6 +175,7 @@ class Rollout:
             playing = self._advance(
                 playing, self._sample([episode for _, episode in playing], seed)
             )
+            self._playing = playing
             if self.between_turns is not None:
                 self.between_turns()
             yield

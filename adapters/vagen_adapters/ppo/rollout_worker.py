@@ -22,7 +22,9 @@ from vagen_adapters.ppo.config import MultiTurnPPOConfig
 from vagen_adapters.ppo.continuations import forks_of, state_values_of
 from vagen_adapters.ppo.environments import EnvironmentPool
 from vagen_adapters.ppo.episodes import LevelSeed, PPOEpisode, keep_differing
+from vagen_adapters.ppo.family_checks import keeps_conversations
 from vagen_adapters.ppo.generation import Sampler, SampleSettings, TransformersSampler
+from vagen_adapters.ppo.kept_conversations import KeepingSampler
 from vagen_adapters.ppo.level_sampler import SAMPLERS
 from vagen_adapters.ppo.rollout import Rollout, Score
 from vagen_adapters.ppo.running_episodes import RunningEpisodes
@@ -276,7 +278,11 @@ class RolloutWorker:
     def _make_sampler(self, path: str) -> Sampler:
         args, policy = self.args, self.model.policy
         if args.generation == "transformers":
-            return TransformersSampler(policy, self.encoder, vision_cache=self.model.vision_cache)
+            keeps = args.context_policy.turns is None and keeps_conversations(
+                self.model, self.encoder
+            )
+            kind = KeepingSampler if keeps else TransformersSampler
+            return kind(policy, self.encoder, vision_cache=self.model.vision_cache)
         if args.generation == "vllm":
             need("generation=vllm", "vllm", "vllm")
         from vagen_adapters.ppo.vllm_samplers import VLLMSampler, VLLMServerSampler

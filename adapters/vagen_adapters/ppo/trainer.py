@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from vagen_adapters.errors import TrainingConfigError, TrainingDataError, errors
 from vagen_adapters.ppo import checkpoints, losses, metrics, watching
 from vagen_adapters.ppo.actor_critic import ActorCritic
 from vagen_adapters.ppo.chat_encoder import ChatEncoder
+from vagen_adapters.ppo.completion_tables import completions_of, log_completions
 from vagen_adapters.ppo.config import ESTIMATORS, IN_GROUPS, MultiTurnPPOConfig
 from vagen_adapters.ppo.distributed import (
     check_sharding,
@@ -43,11 +44,12 @@ from vagen_adapters.ppo.experience import (
 )
 from vagen_adapters.ppo.family_checks import check_layout, check_model, vision_cache_for
 from vagen_adapters.ppo.generation import TILE, model_inputs
+from vagen_adapters.ppo.gradient_norms import gradient_norms
 from vagen_adapters.ppo.introspection import base_of
 from vagen_adapters.ppo.metrics import mean
 from vagen_adapters.ppo.packing import Advantages, trained_tokens
 from vagen_adapters.ppo.reasoning import credit_words
-from vagen_adapters.ppo.rollout import Score
+from vagen_adapters.ppo.rollout import Progress, Score
 from vagen_adapters.ppo.rollout_worker import MakeSampler, RolloutWorker, seed_of
 from vagen_adapters.ppo.saving import SavingTrainer
 from vagen_adapters.ppo.scoring import Nucleus
@@ -82,6 +84,8 @@ class MultiTurnPPOTrainer(SavingTrainer):
         callbacks: of transformers' Trainer.
         watch: takes a few whole episodes of each rollout, and all of each evaluation; see
             `watching`.
+        show_progress: takes a rollout's number and how far it is, after each reply of all its
+            environments.
         about: what else `training.json` says of the policy, such as its recipe, as JSON.
 
     With `enable_jit_checkpoint` SIGTERM and SIGUSR1 end a training with a checkpoint, see
@@ -115,8 +119,10 @@ class MultiTurnPPOTrainer(SavingTrainer):
         callbacks: list[Any] | None = None,
         about: Mapping[str, Any] | None = None,
         watch: Watch | None = None,
+        show_progress: Callable[[int, Progress], None] | None = None,
     ) -> None:
         self.watch = watch
+        self.show_progress = show_progress
         self.about = about or {}
         self.stop_request = StopRequest()
         # Off while Trainer looks: its callback would make checkpoints between the updates of a
@@ -170,6 +176,11 @@ class MultiTurnPPOTrainer(SavingTrainer):
         check_sharding(self.accelerator, self.sharding, "own" if make_sampler else args.generation)
         actor_critic.spread = self.sharding in ("fsdp", "zero3")
         actor_critic.packs = args.packing
+        if args.log_gradient_norms and (actor_critic.spread or self.is_deepspeed_enabled):
+            raise TrainingConfigError(
+                "log_gradient_norms=True is not valid: it must be False under FSDP and DeepSpeed, "
+                "which hold no whole gradients"
+            )
         if not actor_critic.spread:  # otherwise no process holds weights that it could try
             actor_critic.vision_cache = vision_cache_for(actor_critic, self.encoder, VISION_CACHE)
             check_model(actor_critic, self.encoder, turn_by_turn=not args.context_policy.grows)
@@ -246,11 +257,18 @@ class MultiTurnPPOTrainer(SavingTrainer):
     def _show_few(
         self, number: int, episodes: Sequence[PPOEpisode], experience: Experience | None
     ) -> None:
-        """Let people watch a few of a rollout's episodes."""
-        if self.watch is None or not self.accelerator.is_main_process:
+        """Let people watch a few of a rollout's episodes, here and in trackers."""
+        if not self.accelerator.is_main_process:
             return
-        few = watching.few_of(episodes, self.args.seed, number)
-        self.watch("rollout", number, few, lambda each: watching.turns_of(each, experience))
+        if self.watch is not None:
+            few = watching.few_of(episodes, self.args.seed, number)
+            self.watch("rollout", number, few, lambda each: watching.turns_of(each, experience))
+        if many := self.args.log_completions:
+            rows = []
+            for name, each in watching.few_of(episodes, self.args.seed, number, many).items():
+                turns = watching.turns_of(each, experience)
+                rows += completions_of(self.state.global_step, name, each, turns)
+            log_completions(self.callback_handler.callbacks, rows)
 
     def _between_turns(self) -> None:
         """Look for a signal while a rollout is played: several processes only agree on it before
@@ -258,6 +276,9 @@ class MultiTurnPPOTrainer(SavingTrainer):
         """
         if self.accelerator.num_processes == 1:
             self.stop_before_rollout()
+        if self.show_progress is not None and self.accelerator.is_main_process:
+            number = self.state.global_step // self.args.steps_per_rollout
+            self.show_progress(number, self.worker.rollout.progress)
 
     @torch.no_grad()
     def _make_experience(
@@ -534,6 +555,8 @@ class MultiTurnPPOTrainer(SavingTrainer):
 
         DeepSpeed has clipped them together by now.
         """
+        if self.args.log_gradient_norms:
+            self._record(gradient_norms(self.model.policy))
         clip, most = self.accelerator.clip_grad_norm_, self.args.max_grad_norm
         if not self.is_deepspeed_enabled and self.args.critic_kind != "none":
             of_critic = float(clip(self.model.trainable(critic=True), most))

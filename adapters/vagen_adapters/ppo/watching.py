@@ -16,20 +16,27 @@ Watch = Callable[[str, int, Mapping[str, PPOEpisode], Callable[[PPOEpisode], lis
 name in it, and what gives an episode's turns with all their rewards."""
 
 
-def few_of(episodes: Sequence[PPOEpisode], seed: int, number: int) -> dict[str, PPOEpisode]:
+def few_of(
+    episodes: Sequence[PPOEpisode], seed: int, number: int, many: int = 3
+) -> dict[str, PPOEpisode]:
     """The best episode of the group with the highest mean return, the worst of the one with the
-    lowest, and one drawn from `seed` and the rollout's `number`. Failed ones aren't among them.
+    lowest, and one drawn from `seed` and the rollout's `number`; then the first others, up to
+    `many`. Failed ones aren't among them.
     """
     sound = [episode for episode in episodes if episode.failure is None]
     if not sound:
         return {}
     groups = sorted(groups_of(sound), key=_mean_return)
     drawn = HashStream("watched", seed, number).below(len(sound))
-    return {
+    few = {
         "best": max(groups[-1], key=_return),
         "worst": min(groups[0], key=_return),
         "random": sound[drawn],
     }
+    taken = {id(episode) for episode in few.values()}
+    others = [episode for episode in sound if id(episode) not in taken]
+    few |= {f"other {place}": episode for place, episode in enumerate(others)}
+    return dict(list(few.items())[:many])
 
 
 def turns_of(episode: PPOEpisode, experience: Experience | None = None) -> list[Turn]:

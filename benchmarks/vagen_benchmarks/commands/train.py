@@ -28,7 +28,7 @@ from vagen_benchmarks.commands.training_folders import (
     go_on,
     is_finished,
 )
-from vagen_benchmarks.commands.training_lines import show_lines
+from vagen_benchmarks.commands.training_lines import RolloutLines, show_lines
 from vagen_benchmarks.commands.training_plan import check_plan, machine_of, print_plan
 from vagen_benchmarks.runs.protocol import resolve_id
 from vagen_benchmarks.runs.run_folder import lock
@@ -271,6 +271,7 @@ def _train(
             score=score or None,
             about=about,
             watch=TrainingPlay(out, config.tasks, config.eval_episodes),
+            show_progress=RolloutLines(),
         )
         show_lines(trainer)
     try:

@@ -1,13 +1,18 @@
-"""What `vagen train` prints while it trains: a line of the few figures that matter after each
-rollout.
+"""What `vagen train` prints while it trains: how far a rollout is, and after each one a line of
+the few figures that matter.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+import time
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
 
 from vagen_benchmarks.commands.printing import out
+
+if TYPE_CHECKING:
+    from vagen_adapters.ppo.rollout import Progress
 
 FIGURES = {
     "success": "rollout/success",
@@ -36,6 +41,36 @@ def line_of(step: int, whole: int, logs: Mapping[str, float]) -> str:
     if terms:
         words.append(f"({', '.join(terms)})")
     return f"update {step}/{whole}: {', '.join(words)}" if words else ""
+
+
+class RolloutLines:
+    """Prints how far a rollout is: over the same line of a terminal, else a line a minute."""
+
+    EVERY = 60.0
+    """Seconds between two lines where there is no terminal."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._number, self._began, self._printed = -1, 0.0, 0.0
+
+    def __call__(self, number: int, progress: Progress) -> None:
+        now = self._clock()
+        if number != self._number:
+            self._number, self._began, self._printed = number, now, now
+        spent = now - self._began
+        line = (
+            f"rollout {number}: {progress.done}/{progress.episodes} episodes, "
+            f"{progress.tokens:,} tokens"
+        )
+        if progress.share > 0:
+            left = spent * (1 - progress.share) / progress.share
+            line += f", {timedelta(seconds=round(left))} to go at most"
+        if out.is_terminal:
+            over = progress.done == progress.episodes
+            out.print(line.ljust(79), end="\n" if over else "\r", highlight=False)
+        elif now - self._printed >= self.EVERY:
+            self._printed = now
+            out.print(line, highlight=False)
 
 
 def show_lines(trainer: Any) -> None:

@@ -85,7 +85,7 @@ def _rows(run: RunFolder, plan: Plan) -> Iterator[dict[str, Any]]:
     start = next((entry for entry in run.journal() if entry["event"] == "start"), {"at": ""})
     for row in table.rows:
         agent = described.get(row.name.partition(", ")[0])
-        if row.published or agent is None:
+        if row.source != "run" or agent is None:
             continue
         yield {
             "protocol": plan.name,

@@ -1,0 +1,88 @@
+"""`vagen filter-samples`: V-Triune's filters over a data set."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from vagen_benchmarks.commands.printing import make_table, out
+from vagen_benchmarks.errors import ProtocolError
+from vagen_benchmarks.runs.run_folder import RunFolder, storing
+from vagen_envs.extras import need
+from vagen_envs.sample.reading import read_samples
+from vagen_envs.sample.schema import Sample
+from vagen_envs.seeding import content_hash
+
+
+def filter_samples(
+    dataset: Annotated[Path, typer.Argument(metavar="DATASET", help="Samples, a file or folder.")],
+    path: Annotated[Path, typer.Option("--out", help="The Parquet file of what is kept.")],
+    run: Annotated[
+        Path | None,
+        typer.Option(
+            help="A run on DATASET, several repeats; keeps what is neither easy nor hard."
+        ),
+    ] = None,
+    rules: Annotated[
+        bool, typer.Option(help="Discard what can be guessed, hardly compared or hardly missed.")
+    ] = True,
+) -> None:
+    """Filter samples as V-Triune does (appendix A): by rules, and by pass@k of a model.
+
+    First let the model play each sample several times: `vagen bench -e sample -o dataset=DATASET
+    -o split_by=all -o iou_threshold=0.5 --repeats 8 -n COUNT -a MODEL --out RUN`.
+
+    Example: `vagen filter-samples raw.parquet --run runs/pass8 --out kept.parquet`
+    """
+    need("vagen filter-samples", "verify", "pyarrow")
+    from vagen_rewards.verifiers.filters import difficulty_fault, rule_fault
+
+    rewards = None if run is None else _rewards(RunFolder(run))
+    faults = Counter[str]()
+    kept = []
+    for sample in read_samples(dataset):
+        fault = rule_fault(sample) if rules else ""
+        if not fault and rewards is not None:
+            fault = difficulty_fault(sample, rewards.get(content_hash(sample.content), []))
+        faults[fault] += 1
+        if not fault:
+            kept.append(sample)
+    table = make_table([""], ["samples"])
+    for fault, count in faults.most_common():
+        table.add_row(fault or "kept", str(count))
+    out.print(table)
+    if not kept:
+        raise ProtocolError(f"{dataset}: no sample is left, so nothing is written")
+    _write(kept, path)
+    out.print(f"{len(kept)} samples in {path}", soft_wrap=True)
+
+
+def _rewards(run: RunFolder) -> dict[str, list[float]]:
+    """R_acc of the replies to each sample, by its content. Failed episodes don't count."""
+    found: dict[str, list[float]] = defaultdict(list)
+    for episode in run.episodes():
+        if episode.failure is None and episode.turns:
+            turn = episode.turns[0]
+            found[turn["level"]["content"]].append(float(turn["metrics"].get("accuracy", 0.0)))
+    return found
+
+
+def _write(samples: list[Sample], path: Path) -> None:
+    import pyarrow
+    from pyarrow import parquet
+
+    with storing(path):
+        parquet.write_table(pyarrow.Table.from_pylist([_row(each) for each in samples]), path)
+
+
+def _row(sample: Sample) -> dict[str, Any]:
+    """A row without free dictionaries, which Arrow doesn't have."""
+    row = sample.to_row()
+    row["extra_info"] = json.dumps(row["extra_info"])
+    model = row["reward_model"]
+    row["reward_model"] = {**model, "verifier_parm": json.dumps(model["verifier_parm"])}
+    return row

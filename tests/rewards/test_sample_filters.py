@@ -1,0 +1,136 @@
+"""V-Triune's filters over a data set: by rules, and by what a model makes of each sample."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+import pytest
+
+from vagen_envs.sample.generated import generated_samples
+from vagen_envs.sample.schema import sample_from_row
+from vagen_envs.seeding import content_hash
+from vagen_rewards.verifiers.filters import difficulty_fault, rule_fault
+
+
+def sample(truth, ability="math", verifier="mathverify", **parm):
+    reward = {
+        "answer": "",
+        "ground_truth": truth,
+        "accuracy_ratio": 1.0,
+        "format_ratio": 0.0,
+        "verifier": verifier,
+        "verifier_parm": parm,
+    }
+    row = {
+        "data_source": "test",
+        "prompt": [{"role": "user", "content": "How many?"}],
+        "ability": ability,
+        "reward_model": reward,
+    }
+    return sample_from_row(row)
+
+
+def boxes(*found):
+    return json.dumps([{"bbox_2d": list(box), "label": label} for box, label in found])
+
+
+@pytest.mark.parametrize(
+    ("truth", "fault"),
+    [
+        ("12", ""),
+        ("3.5 cm", ""),
+        ("B", "multiple choice"),
+        ("(c)", "multiple choice"),
+        ("True", "multiple choice"),
+        ("x=3", "one of"),
+        ("12:30", "one of"),
+        ("a" * 20, ""),
+        ("a" * 21, "more than 20 characters"),
+    ],
+)
+def test_rules_for_reasoning(truth, fault):
+    assert fault in rule_fault(sample(truth))
+    assert bool(fault) == bool(rule_fault(sample(truth)))
+
+
+def test_counts_and_texts_are_left_alone():
+    assert rule_fault(sample("x=3", "ocr")) == ""
+
+
+@pytest.mark.parametrize(
+    ("truth", "fault"),
+    [
+        (boxes(((0, 0, 500, 999), "cat")), ""),
+        (boxes(((0, 0, 600, 999), "cat")), "more than half"),
+        (boxes(*[((n, n, n + 9, n + 9), "cat") for n in range(10)]), ""),
+        (boxes(*[((n, n, n + 9, n + 9), "cat") for n in range(11)]), "more than 10 boxes"),
+        (boxes(*[((n, n, n + 9, n + 9), f"cat{n}") for n in range(11)]), ""),
+    ],
+)
+def test_rules_for_boxes(truth, fault):
+    found = rule_fault(sample(truth, "detection", "detection", coordinates="thousandths"))
+    assert fault in found
+    assert bool(fault) == bool(found)
+
+
+def test_pixels_are_of_the_picture():
+    given = next(generated_samples(1, sources=["vagen/grounding"]))
+    height, width = given.images[0].size
+    for part, is_large in ((0.6, False), (0.9, True)):  # 0.36 and 0.81 of the area
+        truth = boxes(((0, 0, part * width, part * height), "cat"))
+        model = dataclasses.replace(
+            given.reward_model, ground_truth=truth, verifier="detection", verifier_parm={}
+        )
+        changed = dataclasses.replace(given, reward_model=model)
+        assert ("half" in rule_fault(changed)) == is_large
+
+
+def test_difficulty_keeps_what_is_neither_easy_nor_hard():
+    reasoning, perception = sample("12"), sample(boxes(((0, 0, 9, 9), "cat")), "detection")
+    for rewards, fault in (
+        ([], "not played"),
+        ([0.0] * 8, "too hard"),
+        ([1.0] * 8, "too easy"),
+        ([0.0] * 7 + [1.0], ""),
+    ):
+        assert difficulty_fault(reasoning, rewards) == fault
+    for total, fault in ((1.5, "too hard"), (2.0, ""), (10.0, ""), (10.5, "too easy")):
+        assert difficulty_fault(perception, [total / 16] * 16) == fault
+
+
+def test_the_command_writes_what_neither_rules_nor_a_run_discard(tmp_path):
+    """A model that is right in as many of four tries as the seed says."""
+    pytest.importorskip("pyarrow")
+    pytest.importorskip("math_verify")
+    import runs
+    from typer.testing import CliRunner
+
+    from vagen_benchmarks.agents import Agent, Reply
+    from vagen_benchmarks.cli import app
+    from vagen_benchmarks.commands.samples import _write
+    from vagen_envs.sample.reading import read_samples
+
+    class Sometimes(Agent):
+        name = "sometimes"
+
+        def reply(self, game):
+            right = game.env.oracle_reply()
+            return Reply(right if game.repeat < game.seed else "<answer>\\boxed{99}</answer>")
+
+    given = list(generated_samples(5, sources=["vagen/counting"]))
+    dataset, run, kept = (tmp_path / name for name in ("raw.parquet", "run", "kept.parquet"))
+    _write(given, dataset)
+    assert [each.to_row() for each in read_samples(dataset)] == [each.to_row() for each in given]
+    options = {"dataset": str(dataset), "split_by": "all"}
+    runs.play(run, [Sometimes()], ["sample"], options=options, episodes=5, repeats=4)
+    words = ["filter-samples", str(dataset), "--run", str(run), "--out", str(kept)]
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 0, (done.output, done.exception)
+    seeds = {episode.turns[0]["level"]["content"]: episode.seed for episode in runs.episodes(run)}
+    mixed = [each for each in given if 0 < seeds[content_hash(each.content)] < 4]
+    assert len(mixed) == 3
+    assert [each.to_row() for each in read_samples(kept)] == [each.to_row() for each in mixed]
+    runs.play(tmp_path / "none", [Sometimes()], ["sample"], options=options, episodes=1)
+    words[3] = str(tmp_path / "none")  # one sample, one try
+    assert "no sample is left" in str(CliRunner().invoke(app, words).exception)
