@@ -70,7 +70,8 @@ def _draw(courses: Sequence[Course], path: Path) -> None:
         axis.set_title(name, fontsize=10)
         axis.set_xlabel("rollout", fontsize=9)
         axis.grid(alpha=0.25)
-        axis.set_ylim(bottom=0, top=None if "bit" in name else 1.02)
+        highest = axis.get_ylim()[1] if "bit" in name else 1.0
+        axis.set_ylim(0, 1.02 * highest)
     for axis in axes.flat[len(names) :]:
         axis.set_axis_off()
     axes[0, 0].legend(fontsize=8)
