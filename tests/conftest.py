@@ -161,3 +161,11 @@ def pytest_make_collect_report(collector):
 def pytest_runtest_makereport(item, call):
     report = yield
     return _skipped_if_lacking(report, call.excinfo.value) if LACKING and report.failed else report
+
+
+@pytest.fixture(scope="session")
+def chromium():
+    found = shutil.which("chromium") or shutil.which("google-chrome")
+    if found is None:
+        pytest.skip("no Chromium here; install Debian's package chromium")
+    return found

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-
 import pytest
 from chat_endpoint import KEY
 from ports import free_port
@@ -30,11 +28,3 @@ def weights(tmp_path_factory):
     import families
 
     return families.save("llava", tmp_path_factory.mktemp("weights"))
-
-
-@pytest.fixture(scope="session")
-def chromium():
-    found = shutil.which("chromium") or shutil.which("google-chrome")
-    if found is None:
-        pytest.skip("no Chromium here; install Debian's package chromium")
-    return found

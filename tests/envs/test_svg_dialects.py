@@ -106,6 +106,28 @@ def test_shapes_are_told_apart(painted):
             "<image image-rendering='pixelated'/><g clip-path='circle(5px)'/>",
             ("clip-path: circle()", "image-rendering"),
         ),
+        ("<rect width='min(4px, 5px)' style='width:calc(50% - 1px)'/>", ("calc()", "min()")),
+        ("<rect width='2rem' id='a1rem' d='M1rem'/>", ("unit rem",)),
+        (
+            "<rect fill='color(rec2020 0 1 0)' stroke='rgb(from red r g b)'/>",
+            ("color(rec2020)", "rgb(from …)"),
+        ),
+        ("<rect style='mask:url(#m) alpha' mask='url(#m)'/>", ("mask with more than url()",)),
+        ("<rect style='transform:rotateX(9deg)'/>", ("transform: rotatex()",)),
+        (
+            "<stop stop-color='oklch(0.5 0.1 30)'/><path pathLength='3'/>",
+            ("pathLength", "stop-color: oklch()"),
+        ),
+        (
+            "<style>g rect{fill:red}</style><g><rect id='r'/></g><use href='#r'/>",
+            ("selector across <use>",),
+        ),
+        ("<style>g rect{fill:red}</style><g id='g'><rect/></g><use href='#g'/>", ()),
+        (
+            "<text style='font:bold 9px serif' text-anchor='end'>rem(2) 5vw</text>",
+            ("font-weight or style",),
+        ),
+        ("<image href='data:image/png;base64,A(5vw)'/><g class='min(1)'/>", ()),
     ],
 )
 def test_what_a_browser_would_draw_and_this_does_not_is_named(body, names):

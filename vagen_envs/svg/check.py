@@ -26,6 +26,10 @@ from vagen_envs.errors import SvgError
 
 MAX_LENGTH = 32_768
 """Characters."""
+_TRANSFORMS_OVER_HREF = (
+    (("pattern",), "patternTransform"),
+    (("linearGradient", "radialGradient"), "gradientTransform"),
+)
 MAX_DEPTH = 64
 """Elements within elements. resvg recurses on a stack of 8 MiB, which some 300 groups fill."""
 MAX_IMAGE_PIXELS = 1 << 22
@@ -93,7 +97,8 @@ def clean(text: str, nested: bool = False) -> Element:
         _remove_references(element, ids, nested)
         _remove_children(element)
         todo += [(child, depth + 1) for child in element]
-    _inherit_pattern_transforms(root)
+    for kinds, name in _TRANSFORMS_OVER_HREF:
+        _inherit_over_href(root, kinds, name)
     _give_view_box(root)
     return root
 
@@ -193,21 +198,21 @@ def _remove_children(element: Element) -> None:
             element[i].append(child)
 
 
-def _inherit_pattern_transforms(root: Element) -> None:
-    """Write `patternTransform` out where a pattern has it from the one that it refers to.
+def _inherit_over_href(root: Element, kinds: Collection[str], name: str) -> None:
+    """Write a transform out where a pattern or gradient has it from the one that it refers to.
 
-    resvg inherits a pattern's other attributes over `href`, and not this one.
+    resvg inherits their other attributes over `href`, and not these.
     """
-    patterns = {each.get("id"): each for each in root.iter(f"{{{SVG}}}pattern")}
-    for pattern in patterns.values():
-        origin: Element | None = pattern
+    servers = {each.get("id"): each for each in root.iter() if local_name(each) in kinds}
+    for server in servers.values():
+        origin: Element | None = server
         for _ in range(MAX_DEPTH):
-            if origin is None or "patternTransform" in origin.attrib:
+            if origin is None or name in origin.attrib:
                 break
             href = origin.get("href") or origin.get(f"{{{XLINK}}}href") or ""
-            origin = patterns.get(href.removeprefix("#"))
-        if origin is not None and "patternTransform" in origin.attrib:
-            pattern.set("patternTransform", origin.attrib["patternTransform"])
+            origin = servers.get(href.removeprefix("#"))
+        if origin is not None and name in origin.attrib:
+            server.set(name, origin.attrib[name])
 
 
 def _remove_references(element: Element, ids: Collection[str | None], nested: bool) -> None:

@@ -53,6 +53,9 @@ _KEYWORDS = {
     word.lower(): word for word in ("none", "currentColor", "inherit", "initial", "transparent")
 }
 
+_RESETS = ("revert", "revert-layer", "unset")
+"""Of an inherited property they mean the inherited value here, where no sheet is older."""
+
 _LINEAR_OF_XYZ = {
     "xyz-d65": (
         (12831 / 3959, -329 / 214, -1974 / 3959),
@@ -76,6 +79,8 @@ _SRGB_OF_P3 = (
 """From linear Display P3 to linear sRGB, both with the white point D65 (CSS Color 4, section
 17).
 """
+MEDIA = ("", "all", "screen")
+"""Of style sheets that are read."""
 _DEEPEST_NESTING = 8
 _LONGEST_SELECTOR = 2000
 """Of nested rules; each level repeats the selectors around it."""
@@ -98,7 +103,11 @@ def resolve(root: Element) -> dict[Element, Style]:
     while todo:
         element, variables = todo.pop()
         declared = sheets.get(element, []) + _declarations(element.get("style", ""))
-        css = {name: value for _, name, value in sorted(declared, key=operator.itemgetter(0))}
+        css = {
+            name: value
+            for _, name, value in sorted(declared, key=operator.itemgetter(0))
+            if _is_valid(name, value)
+        }
         if css or "style" in element.attrib:
             variables = {
                 **variables,
@@ -115,9 +124,20 @@ def resolve(root: Element) -> dict[Element, Style]:
             element.set(name, css[name])
         if path := _PATH.fullmatch(css.get("d", "")):
             element.set("d", path[2])
+        elif css.get("d") == "none":
+            element.attrib.pop("d", None)
         todo += [(child, variables) for child in element]
         found[element] = {**element.attrib, **css}
     return found
+
+
+def background_of(root: Element) -> Rgba | None:
+    """The colour that a browser paints the SVG's rectangle with, once its styles are resolved;
+    `None` for none.
+    """
+    css = {name: value for _, name, value in _declarations(root.get("style", ""))}
+    word = css.get("background-color") or css.get("background") or "none"
+    return colour(word, css.get("color", "black"))
 
 
 def style_of(own: Style, parent: Style) -> Style:
@@ -156,9 +176,10 @@ def _sheet_styles(root: Element) -> dict[Element, list[_Declaration]]:
         "".join(sheet.itertext())
         for sheet in sheets
         if sheet.get("type", "text/css") in ("", "text/css")
+        and sheet.get("media", "all").strip().lower() in MEDIA
     )
     matcher = cssselect2.Matcher()
-    for selectors, declared in _flat_rules(css):
+    for selectors, declared in flat_rules(css):
         with contextlib.suppress(cssselect2.SelectorError):  # browsers ignore the rule
             for selector in cssselect2.compile_selector_list(selectors):
                 matcher.add_selector(selector, declared)
@@ -174,7 +195,7 @@ def _sheet_styles(root: Element) -> dict[Element, list[_Declaration]]:
     return found
 
 
-def _flat_rules(css: str) -> Iterator[tuple[str, list[_Declaration]]]:
+def flat_rules(css: str) -> Iterator[tuple[str, list[_Declaration]]]:
     """The rules of a style sheet as selectors with their declarations; nested rules come after the
     one around them (CSS Nesting 1).
     """
@@ -194,6 +215,18 @@ def _flat_rules(css: str) -> Iterator[tuple[str, list[_Declaration]]]:
         yield selectors, _declarations(rule.content)
         parts = tinycss2.parse_blocks_contents(rule.content, True, True)
         todo += [(part, selectors, depth + 1) for part in reversed(parts)]
+
+
+def _is_valid(name: str, value: str) -> bool:
+    """Whether a declaration counts: browsers ignore a paint that is none, and an earlier one
+    stands.
+    """
+    word = value.strip().lower()
+    if name not in _PAINTS or word in _KEYWORDS or word in _RESETS:
+        return True
+    if word.startswith(("url(", "context-")):
+        return True
+    return "var(" in word or colour(word) is not None
 
 
 def _resolved(name: str, value: str, variables: Style) -> str:
@@ -220,6 +253,11 @@ def _resolved(name: str, value: str, variables: Style) -> str:
         if word.startswith("#") or (word.lower().startswith("hsl(") and "," in word)
         else hexadecimal(rgba)
     )
+
+
+def is_calculated(value: str) -> bool:
+    """Whether every `calc` of a value is one that is worked out here."""
+    return "calc(" not in _CALC.sub(_calculated, value)
 
 
 def _calculated(match: re.Match[str]) -> str:
@@ -257,6 +295,8 @@ def colour(text: str, current: str = "black") -> Rgba | None:
         elif parsed.space == "display-p3":
             linear = np.array(_SRGB_OF_P3) @ [_decoded(c) for c in parsed.coordinates]
             red, green, blue = map(_encoded, linear.tolist())
+        elif parsed.space == "srgb-linear":
+            red, green, blue = map(_encoded, parsed.coordinates)
         else:
             red, green, blue = parsed.to("srgb").coordinates
     except (

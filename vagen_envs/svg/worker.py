@@ -27,7 +27,7 @@ from vagen_envs.errors import SvgError
 from vagen_envs.svg.check import clean, parse
 from vagen_envs.svg.marks import letterbox, marks_of
 from vagen_envs.svg.renderer import Drawing
-from vagen_envs.svg.styles import resolve
+from vagen_envs.svg.styles import background_of, resolve
 from vagen_envs.svg.without_effect import without_effect
 from vagen_envs.workers import answer_calls
 
@@ -64,8 +64,8 @@ _IN_WORDS = {
 
 
 def draw(root: Element, size: int, renderer: str) -> Image.Image:
-    """A cleaned SVG on white, letter-boxed in `size` × `size` pixels, RGB; it gets the letter-box's
-    width and height.
+    """A cleaned SVG with resolved styles on white, letter-boxed in `size` × `size` pixels, RGB; it
+    gets the letter-box's width and height.
 
     Raises:
         BaseException: whatever the renderer raises for an SVG that it can't draw.
@@ -83,8 +83,17 @@ def draw(root: Element, size: int, renderer: str) -> Image.Image:
         )  # reads data: URLs only
     with Image.open(io.BytesIO(png)) as image:
         picture = Image.new("RGB", (size, size), "white")
+        corner = ((size - image.width) // 2, (size - image.height) // 2)
+        if background := background_of(root):
+            red, green, blue, alpha = [round(255 * min(max(c, 0.0), 1.0)) for c in background]
+            opaque = Image.new("L", image.size, alpha)
+            picture.paste(
+                (red, green, blue),
+                (*corner, corner[0] + image.width, corner[1] + image.height),
+                opaque,
+            )
         # Not drawn on white: an element blends with the SVG alone, as in a browser's <img>.
-        picture.paste(image, ((size - image.width) // 2, (size - image.height) // 2), image)
+        picture.paste(image, corner, image)
     return picture
 
 
