@@ -222,8 +222,9 @@ class EnvConfig:
                 f"difficulty={shown(rung)} is not valid: it must be None, since there is no "
                 "ladder here"
             )
-        ladder = {} if rung is None else cls._rung(rung, {**cls.presets[preset], **options})
-        given = {**cls.presets[preset], **ladder, **options}
+        named = cls._of_preset(preset, options)
+        ladder = {} if rung is None else cls._rung(rung, {**named, **options})
+        given = {**named, **ladder, **options}
         for name, needed in cls._needed(given).items():
             if name in given and name not in options:  # what nobody asked for gives way
                 given[name] = max(given[name], needed)
@@ -268,6 +269,11 @@ class EnvConfig:
             }
         except ConfigError as error:
             raise ConfigError(f"{env_id}: {error}") from None
+
+    @classmethod
+    def _of_preset(cls, preset: str, options: Mapping[str, Any]) -> Mapping[str, Any]:  # noqa: ARG003  (a hook)
+        """What a preset stands for beside options, which win."""
+        return cls.presets[preset]
 
     @classmethod
     def _rung(cls, rung: int, beside: Mapping[str, Any]) -> Mapping[str, Any]:  # noqa: ARG003  (a hook)

@@ -45,7 +45,7 @@ def beside(chromium, tmp_path_factory):
         for svg in SVGS.values()
     ]
     rows = [images[first : first + COLUMNS] for first in range(0, len(images), COLUMNS)]
-    style = f"body{{margin:0;font-size:0}}img{{width:{SIZE}px;height:{SIZE}px}}"
+    style = f"body{{margin:0;font-size:0}}img{{width:{SIZE}px;height:{SIZE}px;object-fit:contain}}"
     page = folder / "page.html"
     page.write_text(f"<style>{style}</style>" + "<br>".join(["".join(row) for row in rows]))
     shot = folder / "shot.png"

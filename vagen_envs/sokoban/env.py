@@ -170,6 +170,14 @@ class SokobanConfig(SolvableConfig):
         return self.max_solution_length if self.boards is None else 1
 
     @classmethod
+    def _of_preset(cls, preset: str, options: Mapping[str, Any]) -> Mapping[str, Any]:
+        named = cls.presets[preset]
+        if options.get("boards") is None:
+            return named
+        # What a preset says of generated rooms is nothing to boards that are there.
+        return {name: value for name, value in named.items() if name not in cls.level_fields}
+
+    @classmethod
     def _following(cls, given: Mapping[str, Any], least: int = 1) -> dict[str, Any]:
         if given.get("boards") is None:
             return super()._following(given, least)
