@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import re
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -14,6 +15,8 @@ import tinycss2
 from vagen_envs.svg.check import SVG, XLINK, local_name
 from vagen_envs.svg.styles import MEDIA, colour, flat_rules, is_calculated
 
+MOST_MATCHED = 2000
+"""Elements whose rules are compared; more would take too long of a drawing's time."""
 USE = f"{{{SVG}}}use"
 XLINK_HREF = f"{{{XLINK}}}href"
 
@@ -110,7 +113,10 @@ def _has_selectors_across_use(root: Element) -> bool:
     """
     used = {(each.get("href") or each.get(XLINK_HREF) or "")[1:] for each in root.iter(USE)}
     shown = [each for each in root.iter() if used and each.get("id") in used]
-    if not shown:
+    if not shown or all(local_name(each) != "style" for each in root.iter()):
+        return False
+    pairs = itertools.chain.from_iterable(element.iter() for element in [root, *shown])
+    if next(itertools.islice(pairs, MOST_MATCHED, None), None) is not None:
         return False
     rules = _selectors(root)
     whole = _matched(cssselect2.ElementWrapper.from_xml_root(root), rules)
