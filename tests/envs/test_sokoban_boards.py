@@ -300,7 +300,6 @@ def test_many_boards_are_loaded_without_being_checked(tmp_path, monkeypatch):
         {"num_boxes": 2},
         {"min_solution_length": 1},
         {"difficulty": 3},
-        {"preset": "released"},
     ],
 )
 def test_what_the_file_says_is_not_said_twice(tmp_path, options):
