@@ -1,5 +1,5 @@
-"""Which extras resolve on which Python: prints a table, which docs/quickstart.md sums up. Needs
-`uv` on the PATH.
+"""Which extras resolve on which Python, alone and together: prints a table, which
+docs/quickstart.md sums up. Needs `uv` on the PATH.
 
     python scripts/resolve_extras.py
 
@@ -15,7 +15,9 @@ import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-PYTHONS = ("3.11", "3.12", "3.13")
+PYTHONS = ("3.11", "3.12", "3.13", "3.14")
+TOGETHER = ("vllm,serve", "vllm,bench", "verl,bench", "inspect,bench", "verifiers,bench",
+            "openenv,bench", "openenv,serve", "rllib,bench", "all,sb3,torchrl,inspect")  # fmt: skip
 
 
 def main() -> None:
@@ -24,7 +26,7 @@ def main() -> None:
     ]
     print("| extra |", " | ".join(PYTHONS), "|")
     print("|---" * (1 + len(PYTHONS)) + "|")
-    for extra in extras:
+    for extra in (*extras, *TOGETHER):
         print(
             f"| `{extra}` |",
             " | ".join(resolves(extra, python) for python in PYTHONS),
@@ -35,7 +37,8 @@ def main() -> None:
 
 def resolves(extra: str, python: str) -> str:
     """`yes` or `no`; why not goes to standard error."""
-    command = f"uv pip compile -q pyproject.toml --extra {extra} --python-version {python}".split()
+    command = f"uv pip compile -q pyproject.toml --python-version {python}".split()
+    command += [f"--extra={name}" for name in extra.split(",")]
     command += ["--only-binary", ":all:", "--python-platform", "x86_64-manylinux_2_31"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     if done.returncode == 0:

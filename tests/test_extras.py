@@ -98,3 +98,15 @@ def test_the_command_says_its_version():
         "sys.argv = ['vagen', '--version']; from vagen_benchmarks.__main__ import main; main()",
     )
     assert (done.returncode, done.stdout) == (0, f"vagen-envs {vagen_envs.__version__}\n")
+
+
+@pytest.mark.parametrize(("version", "said"), [((3, 12), False), ((3, 13), True), ((3, 14), True)])
+def test_where_an_extra_leaves_its_library_out_the_remedy_names_a_python(
+    monkeypatch, version, said
+):
+    from vagen_envs.errors import MissingExtraError
+
+    monkeypatch.setattr("sys.version_info", version)
+    remedy = "with Python 3.11 or 3.12"
+    assert (remedy in str(MissingExtraError("it", "primitive-skill", "mani_skill"))) is said
+    assert remedy not in str(MissingExtraError("it", "svg", "cairosvg"))

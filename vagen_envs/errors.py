@@ -11,12 +11,15 @@ from __future__ import annotations
 
 import difflib
 import reprlib
+import sys
 import sysconfig
 import traceback
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+_NO_WHEEL_FROM = {"mani_skill": (3, 13), "sapien": (3, 13)}
+"""Modules that their extra leaves out on this Python: to install it there would change nothing."""
 _PACKAGES = ("vagen_envs", "vagen_rewards", "vagen_adapters", "vagen_benchmarks")
 _LIBRARIES = frozenset(
     {"site-packages", "dist-packages", Path(sysconfig.get_path("stdlib")).name, *_PACKAGES}
@@ -49,12 +52,15 @@ class MissingExtraError(VagenError, ImportError):
     """An environment or feature needs an extra that is not installed."""
 
     def __init__(self, needed_by: object, extra: str = "", missing: str = "") -> None:
-        super().__init__(
-            f"{needed_by} needs the Python module {missing!r}, which is not installed. "
-            f'Install it with: pip install "vagen-envs[{extra}]"'
-            if extra
-            else str(needed_by)
-        )
+        message = str(needed_by)
+        if extra:
+            message = (
+                f"{needed_by} needs the Python module {missing!r}, which is not installed. "
+                f'Install it with: pip install "vagen-envs[{extra}]"'
+            )
+            if sys.version_info >= _NO_WHEEL_FROM.get(missing, (4,)):
+                message += ", with Python 3.11 or 3.12: there is no wheel for a newer one"
+        super().__init__(message)
         self.extra: str = extra or getattr(needed_by, "extra", "")
         self.missing: str = missing or getattr(needed_by, "missing", "")
 
