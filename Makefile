@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help bench quick test test-vllm test-real test-adapters lint docs pictures dist perf perf-ratios mutants
+.PHONY: help results bench quick test test-vllm test-real test-adapters lint docs pictures dist perf perf-ratios mutants
 help:  ## Say what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
 
@@ -36,6 +36,12 @@ lint:  ## Style, types, the direction of imports, and functions that are too com
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python scripts/measure_house.py --complexity
+
+PROTOCOLS := ladder-sokoban ladder-frozenlake ladder-navigation ladder-primitiveskill ladder-svgreconstruction sample paper
+results:  ## Play the scripted agents under each protocol of docs/results.md, verify the runs and add their rows: hours
+	@$(PYTHON) scripts/setup.py bench
+	for each in $(PROTOCOLS); do $(BIN)/vagen bench -p $$each --out runs/results/$$each && \
+	    $(BIN)/vagen leaderboard add runs/results/$$each --to docs/results.md || exit 1; done
 
 docs:  ## Build the documentation into site/; warnings are errors
 	@$(PYTHON) scripts/setup.py test
