@@ -146,10 +146,11 @@ def _table(protocol: str, rows: Sequence[Mapping[str, Any]]) -> str:
         )
         run = f"{row['run']}, {row['date']}, `{row['checksum'][:12]}`"
         lines.append([name, *(_cell(row["figures"][each]) for each in shown), run])
-    for published in plan_table(plan, []).rows:
-        figures = dict(zip(names, map(_figure, published.values), strict=True))
+    for other in plan_table(plan, []).rows:
+        figures = dict(zip(names, map(_figure, other.values), strict=True))
         cells = [_cell(figures[each]) for each in shown]
-        lines.append([f"*{published.name}*", *cells, "*published*"])
+        origin = "*published*" if other.source == "published" else "*doesn't look*"
+        lines.append([f"*{other.name}*", *cells, origin])
     text = [f"| {' | '.join(line)} |" for line in lines]
     return "\n".join([f"### {plan.data['about'].partition('.')[0]}", "", *text])
 
