@@ -542,7 +542,7 @@ def _validation_solves(trainer, solved, kept):
             share = next(solved)
             figures = {"success": share, "rewards": share, "source": LAKE}
             return [
-                SimpleNamespace(**figures, failure=None, terminated=True, turns=())
+                SimpleNamespace(**figures, failure=None, is_paused=False, terminated=True, turns=())
                 for _ in episodes
             ]
         return episodes
