@@ -27,7 +27,9 @@ def plain_words(text: str) -> str:
 
 def says(words: str, phrases: Iterable[Phrase]) -> bool:
     """Whether plain words have one of some phrases."""
-    return any(
-        phrase in words if isinstance(phrase, str) else all(part in words for part in phrase)
-        for phrase in phrases
-    )
+    return any(_has(words, phrase) for phrase in phrases)
+
+
+def _has(words: str, phrase: Phrase) -> bool:
+    parts = [phrase] if isinstance(phrase, str) else phrase
+    return all(part in words for part in parts)

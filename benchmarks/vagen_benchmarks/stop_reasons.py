@@ -12,7 +12,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from vagen_benchmarks.phrases import plain_words, says
+from vagen_benchmarks.phrases import Phrase, plain_words, says
 
 PROVIDERS = Path(__file__).parent / "provider_errors.toml"
 """What providers say when a model ran into something, each with its source."""
@@ -125,8 +125,12 @@ def _fits(entry: dict[str, Any], codes: set[str], messages: list[str]) -> bool:
         return False
     if not codes.isdisjoint(entry.get("codes", ())) or says(whole, entry.get("says", ())):
         return True
-    lists = entry.get("one_of_each", [[]])
-    return any(all(says(each, one) for one in lists) for each in messages)
+    lists = entry.get("one_of_each", [[]])  # of none, no message has a phrase
+    return any(_says_each(message, lists) for message in messages)
+
+
+def _says_each(message: str, lists: list[list[Phrase]]) -> bool:
+    return all(says(message, phrases) for phrases in lists)
 
 
 @functools.cache

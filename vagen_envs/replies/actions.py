@@ -175,18 +175,16 @@ class Calls:
         return None if self.integers else value
 
     def summary(self) -> str:
-        return ", ".join(
-            f"{name}({', '.join(f'n{i + 1}' for i in range(count))})"
-            for name, count in self.arity.items()
-        )
+        return ", ".join([_signature(name, count) for name, count in self.arity.items()])
 
     def random(self, stream: HashStream, count: int) -> Sequence[str]:
         """With whole numbers from -100 to 100."""
         names = [stream.choice(sorted(self.arity)) for _ in range(count)]
-        return [
-            call_text(name, [stream.below(201) - 100 for _ in range(self.arity[name])])
-            for name in names
-        ]
+        return [self._random_call(stream, name) for name in names]
+
+    def _random_call(self, stream: HashStream, name: str) -> str:
+        numbers = [stream.below(201) - 100 for _ in range(self.arity[name])]
+        return call_text(name, numbers)
 
 
 class FreeText:
@@ -200,12 +198,18 @@ class FreeText:
 
     def random(self, stream: HashStream, count: int) -> Sequence[str]:
         """Eight letters each."""
-        return ["".join(chr(97 + stream.below(26)) for _ in range(8)) for _ in range(count)]
+        letters = [chr(97 + stream.below(26)) for _ in range(8 * count)]
+        return ["".join(letters[i : i + 8]) for i in range(0, 8 * count, 8)]
 
 
 def call_text(name: str, numbers: Sequence[Number]) -> str:
     """A call as an answer has it, such as `pick(62, -55, 20)`."""
     return f"{name}({', '.join(map(str, numbers))})"
+
+
+def _signature(name: str, count: int) -> str:
+    numbers = [f"n{i + 1}" for i in range(count)]
+    return f"{name}({', '.join(numbers)})"
 
 
 def _short(piece: str, limit: int = 40) -> str:

@@ -91,12 +91,7 @@ class _View(NamedTuple):
 
     def pairs(self) -> tuple[list[_Pair], Span | None]:
         """Complete answers outside thoughts and fields, and one that isn't closed after them."""
-        hidden = [*self.thinking.spans], self.shields
-        tags = [
-            tag
-            for tag in self.tags
-            if tag.name == "answer" and not any(within(tag.start, spans) for spans in hidden)
-        ]
+        tags = [tag for tag in self.tags if tag.name == "answer" and not self._is_hidden(tag.start)]
         if not tags or tags[-1].closes:
             return _pairs(tags), None
         if len(tags) > 1 and not tags[-2].closes and tags[-1].end >= len(self.plain.rstrip()):
@@ -104,6 +99,9 @@ class _View(NamedTuple):
         start = tags[-1].end
         cut = _CUT_TAG.search(self.plain, start)
         return _pairs(tags), (start, cut.start() if cut else len(self.plain))
+
+    def _is_hidden(self, at: int) -> bool:
+        return self.thinking.holds(at) or within(at, self.shields)
 
     def ends_at(self, at: int) -> bool:
         """Whether nothing of weight follows this place."""

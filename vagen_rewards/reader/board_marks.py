@@ -59,14 +59,15 @@ def _places_target(verdicts: Verdicts) -> bool:
 def _places(fact: Fact, kind: str) -> bool:
     """Whether a fact says where a thing of this kind is, or that the player is in a hole."""
     if isinstance(fact, Unclear):
-        return all(
-            any(isinstance(each, Within) or _places(each, kind) for each in reading)
-            for reading in fact.readings
-        )
+        return all(_one_places(reading, kind) for reading in fact.readings)
     if isinstance(fact, Where):
         fallen = (fact.vertical, fact.horizontal, fact.subject) == (0, 0, "hole")
         return fallen or kind in (fact.subject, fact.other)
     return isinstance(fact, At) and fact.kind == kind
+
+
+def _one_places(facts: tuple[Fact, ...], kind: str) -> bool:
+    return any(isinstance(fact, Within) or _places(fact, kind) for fact in facts)
 
 
 def _facts(things: dict[str, tuple[Position, ...]], subject: str, other: str) -> int:

@@ -49,11 +49,14 @@ def _labels_of(fact: Fact) -> list[Labelled]:
 
 def _labelled(fact: Fact, among: tuple[Labelled, ...]) -> Fact:
     if isinstance(fact, Unclear):
-        readings = [tuple([_labelled(each, among) for each in one]) for one in fact.readings]
-        return Unclear(tuple(readings))
+        return Unclear(tuple([_all_labelled(reading, among) for reading in fact.readings]))
     if isinstance(fact, _LABELLED) and fact.labels.numbers:
         return fact._replace(labels=fact.labels._replace(among=among))
     return fact
+
+
+def _all_labelled(facts: tuple[Fact, ...], among: tuple[Labelled, ...]) -> tuple[Fact, ...]:
+    return tuple([_labelled(fact, among) for fact in facts])
 
 
 def _along(fact: Fact, cells: tuple[tuple[str, Position], ...]) -> Fact:

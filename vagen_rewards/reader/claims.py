@@ -49,13 +49,17 @@ class Unclear(NamedTuple):
 
     def holds(self, state: Any) -> bool | None:
         """Return `None` where readings differ, or observers may."""
-        verdicts = {every([fact.holds(state) for fact in reading]) for reading in self.readings}
+        verdicts = {_all_hold(reading, state) for reading in self.readings}
         if verdicts == {False}:
             return False
         return True if True in verdicts and False not in verdicts else None
 
     def __str__(self) -> str:
         return " or ".join(" and ".join(map(str, reading)) for reading in self.readings)
+
+
+def _all_hold(facts: tuple[Fact, ...], state: Any) -> bool | None:
+    return every([fact.holds(state) for fact in facts])
 
 
 def every(verdicts: list[bool | None]) -> bool | None:

@@ -89,9 +89,10 @@ def plain(colour: str, slack: int = 0) -> frozenset[str]:
         strength = dull - slack / 2 <= chroma <= strong + slack / 2
         return turned and strength and dark - slack / 2 <= lightness <= light + slack / 2
 
-    return frozenset(
-        name for name, boxes in _data()["bounds"].items() if any(is_within(*box) for box in boxes)
-    )
+    def has(boxes: list[list[float]]) -> bool:
+        return any(is_within(*box) for box in boxes)
+
+    return frozenset(name for name, boxes in _data()["bounds"].items() if has(boxes))
 
 
 def may_be_called(colour: str, called: str, tone: str = "") -> bool:

@@ -40,10 +40,12 @@ class Where(NamedTuple):
         others = cells.get(self.other)
         if found is None or others is None:
             return None
-        fits = self._fits
         if len(others) == 1:
-            return _so_many([fits(at, others[0]) for at in found], self.nth)
-        return _so_many([some([fits(at, other) for other in others]) for at in found], self.nth)
+            return _so_many([self._fits(at, others[0]) for at in found], self.nth)
+        return _so_many([self._fits_one(at, others) for at in found], self.nth)
+
+    def _fits_one(self, at: Position, others: tuple[Position, ...]) -> bool | None:
+        return some([self._fits(at, other) for other in others])
 
     def _fits(self, at: Position, other: Position) -> bool | None:
         down, right = at[0] - other[0], at[1] - other[1]
