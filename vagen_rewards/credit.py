@@ -21,7 +21,7 @@ class FieldWords:
     Attributes:
         part: `"grounding"` or `"world_modeling"`.
         span: the field's text in the reply, first code point and the one after the last.
-        truths: spans of the reply, the sentences of which something was read, and how true each is:
+        truths: spans of the sentences in the reply that were read, and how true each is:
             from -1 (all its claims are false) to 1 (all hold). What a state can't tell counts for
             neither. A claim holds as often as the state's own description makes it, at least once.
             A further repetition is false: otherwise repeating a true claim would pay without end.

@@ -23,7 +23,7 @@ class Answer(NamedTuple):
     """What a text answers to a question.
 
     Attributes:
-        question: on boards the relation itself, elsewhere a thing and what is asked of it.
+        question: on boards the relation itself, elsewhere a thing and the property in question.
         fact: the answer without its numbers: what other states are asked for.
         held: whether it is true of this state, numbers included; `None` if the state doesn't say.
             Numbers can only make an answer false: a rare true number isn't worth more than the
@@ -85,7 +85,7 @@ descriptions is some twenty times as fast as asking each state."""
 
 
 def told(state: State) -> frozenset[Fact]:
-    """What a full description of a board tells; boards of which the same is told share the set."""
+    """The facts of a full description of a board; boards with equal facts share the set."""
     return _shared(tuple(owed(state, "grounding").values()))
 
 
@@ -95,14 +95,14 @@ def _shared(facts: tuple[Fact, ...]) -> frozenset[Fact]:
 
 
 _BY_PLACE = ("hole",)
-"""Things of which there are many: each of the eight directions in which one is, is a question of
-its own.
+"""Things that occur many times: each of the eight directions with such a thing is a question of its
+own.
 """
 
 
 @functools.cache
 def _related(pair: tuple[str, str], vertical: int, horizontal: int) -> tuple[Fact, ...]:
-    """The relations of two things, of which one is so (-1, 0, 1) from the other along each axis."""
+    """The relations of two things with these signs (-1, 0, 1) of their offset along each axis."""
     from vagen_rewards.reader.facts import Where
 
     if pair[0] in _BY_PLACE:
@@ -313,8 +313,8 @@ def _svg_owed(state: Any, part: Part) -> Iterator[tuple[Question, Fact]]:
 
 
 def _svg_answers(state: Any, facts: Sequence[Fact]) -> Iterator[Answer | Fact]:
-    """The first element that fits and of which nothing was said yet; a false one answers a question
-    of its own.
+    """The first element that fits and has no answer yet; a false element answers a question of its
+    own.
     """
     from vagen_rewards.reader.svg import Painted
 

@@ -19,7 +19,7 @@ _WHERE = {
     "back": "behind the agent",
 }
 OUT_OF_SIGHT = "out of sight"
-"""What is said of a target that no look from the agent's place shows."""
+"""The description of a target that can't be seen from the agent's place in any direction."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -124,8 +124,8 @@ class ThorSimulator:
     def _shows(self, event: Any, found: Any) -> bool:
         """Whether the picture of an event shows an object.
 
-        AI2-THOR's `visible` tests some points of an object and is also set for objects of which the
-        picture has nothing (its issues 1120 and 1199), so their pixels are counted, too.
+        AI2-THOR's `visible` tests some points of an object and is also set for objects that
+        the picture doesn't show (its issues 1120 and 1199), so their pixels are counted, too.
         """
         if not found["visible"]:
             return False

@@ -112,8 +112,8 @@ def draw_level(
 ) -> ManipulationLevel:
     """Draw levels of a task, or of the published drawer scene, until one belongs to `split`.
 
-    `stack` builds a tower of `cubes`; among the cubes of `place` and `stack` there are so many
-    `distractors`, the first of which stands on the lowest cube of the tower if that is `covered`.
+    `stack` builds a tower of `cubes`; `place` and `stack` have `distractors` further
+    cubes. If `covered`, the first of these stands on the lowest cube of the tower.
     """
     draw = {
         "place": lambda: _draw_place(stream, distractors),

@@ -202,7 +202,7 @@ class _View(NamedTuple):
         return [pair for pair in self.pairs()[0] if not self.is_placeholder(pair)]
 
     def differ(self, given: Iterable[_Pair], at: int = 0) -> bool:
-        """Whether answers differ, of which one begins after `at`."""
+        """Whether answers differ and at least one begins at `at` or later."""
         pairs = list(given)
         later = any(pair.opened.start >= at for pair in pairs)
         return later and len({self.text_of(pair) for pair in pairs}) > 1

@@ -102,7 +102,7 @@ def _topic(things: list[Mention], relations: list[Relation]) -> Mention | None:
 
 
 def _are_alike(relations: list[Relation]) -> bool:
-    """Whether it is said of several things that they are in one place, as in "share a row"."""
+    """Whether the text says that several things are in one place, as in "share a row"."""
     return len(relations) == 1 and relations[0].how == "same" and relations[0].other is None
 
 

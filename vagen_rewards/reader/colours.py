@@ -119,7 +119,7 @@ def may_be_called(colour: str, called: str, tone: str = "") -> bool:
 
 @functools.lru_cache(maxsize=8192)
 def could_be_called(colour: str, called: str) -> bool:
-    """Whether one may differ on it: a plain name that nearly fits, or one of which it is a kind."""
+    """Whether a name is arguable: a plain one that nearly fits, or one of the same plain colour."""
     if called in PLAIN:
         return called in plain(colour, 15)
     named = names().get(called, called)

@@ -25,7 +25,7 @@ class Names(NamedTuple):
     """Names of things that have none of their own, such as "a hole" and "another one"."""
 
     unnamed: int = 0  # things that got a name
-    several: str = ""  # the kind of which "another" is one
+    several: str = ""  # the kind that "another" refers to
 
     def given(self, words: list[Word]) -> tuple[list[Word], Names]:
         """The words, with articles and numbers joined to their things, and the names after them."""

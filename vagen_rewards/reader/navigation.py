@@ -159,7 +159,7 @@ def _name(word: Word) -> str:
 def _facts(clause: Clause) -> list[Fact] | None:
     """The facts of a clause.
 
-    `None` if it says where things are to other objects, of which the state doesn't tell.
+    `None` if it places things relative to other objects, which the state doesn't describe.
     """
     if clause.form not in ("placed", "first") or clause.things.number is not None:
         return None

@@ -24,7 +24,7 @@ _FIXTURES = ("gripper", "table", "cubes")
 """Things without a position of their own."""
 
 _OF_FIXTURES = {"empty": "gripper", "open": "drawer", "shut": "drawer"}
-"""What is said of one thing only."""
+"""Properties that only one thing can have."""
 
 _IDLE = ("place", "align")
 """Tasks in which all cubes are on the table: to say so tells nothing."""

@@ -117,7 +117,7 @@ def _classes(table: dict[str, list[str]]) -> Iterator[_Entry]:
 
 
 def _ways(table: dict[str, list[str]]) -> Iterator[_Entry]:
-    """Words of directions, of which one may name two."""
+    """Words for directions; one word may name two."""
     for value, texts in table.items():
         for text in texts:
             yield text, "WAY", tuple(value.split())

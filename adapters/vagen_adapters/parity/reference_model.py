@@ -58,7 +58,7 @@ class ReferenceModel:
 
     @property
     def video_token(self) -> int:
-        """The id of the video token, of which no prompt has one."""
+        """The id of the video token, which no prompt contains."""
         token: int = self.model.config.video_token_id
         return token
 

@@ -334,8 +334,8 @@ def keep_differing(episodes: Sequence[PPOEpisode], most: int) -> list[PPOEpisode
     """Whole groups whose returns differ, up to `most` of them, in order: groups of equal returns
     teach nothing (DAPO).
 
-    Returns that differ by rounding alone count as equal. A group of which an episode failed is
-    none: other levels are played instead of it.
+    Returns that differ by rounding alone count as equal. A group with a failed
+    episode is dropped, and other levels are played instead.
     """
     whole = [group for group in groups_of(episodes) if all(each.failure is None for each in group)]
     differing = [group for group in whole if not have_equal_returns(group)]

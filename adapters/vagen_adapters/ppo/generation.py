@@ -56,7 +56,7 @@ class SampledReply:
 
     @property
     def answer(self) -> tuple[int, ...]:
-        """The tokens after the thoughts: what is said to the environment."""
+        """The tokens after the thoughts, which the environment receives."""
         return self.ids[self.thoughts :]
 
 

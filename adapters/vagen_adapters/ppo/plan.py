@@ -178,9 +178,7 @@ def cheapest_change(model: str, args: MultiTurnPPOConfig, machine: Machine) -> s
 
 
 def _changed(args: MultiTurnPPOConfig, changes: Mapping[str, Any]) -> MultiTurnPPOConfig:
-    """A copy of settings of which only a plan is made: derived ones, such as devices, stay as they
-    are.
-    """
+    """A copy of the settings for a plan alone: derived ones, such as devices, stay as they are."""
     changed = copy.copy(args)
     for name, value in changes.items():
         setattr(changed, name, value)

@@ -77,7 +77,7 @@ def _closed(thoughts: SampledReply, encoder: ChatEncoder) -> SampledReply:
 
 
 def _joined(thoughts: SampledReply, answer: SampledReply, encoder: ChatEncoder) -> SampledReply:
-    """Thoughts and what was said after them, whose white space at the beginning parts the two."""
+    """Thoughts and the answer after them; white space at its beginning separates the two."""
     space = 0
     while space < len(answer.ids) and encoder.read(answer.ids[space : space + 1]).isspace():
         space += 1

@@ -80,7 +80,7 @@ def _draw(courses: Sequence[Course], path: Path) -> None:
 
 
 def _print_sentences(course: Course) -> None:
-    """What was said most in the last quarter, and how much less in the first."""
+    """Print the most frequent sentences of the last quarter, and their shares in the first."""
     table = make_table([f"{course.name}: frequent sentences"], ["last quarter", "first quarter"])
     for sentence, late, early in course.frequent:
         table.add_row(sentence, f"{late:.0%}", f"{early:.0%}")

@@ -71,7 +71,7 @@ def limit_of(name: str) -> tuple[float, float]:
 
 
 class Row(NamedTuple):
-    """A share of the table: of which setting and farmer, at which discount or in which part."""
+    """A share in the table, by setting and farmer, and by discount or part."""
 
     setting: str
     name: str

@@ -1,4 +1,4 @@
-"""Whole episodes by agents that solve, solve late or never, all of which tell the truth."""
+"""Whole episodes by truthful agents that solve, solve late or never solve."""
 
 from __future__ import annotations
 

@@ -101,7 +101,7 @@ class ResultsTable:
 
     Attributes:
         rows: by column and model.
-        refused: what is left out since protocols differ, a line each.
+        refused: columns and judges left out because protocols differ, a line each.
     """
 
     rows: list[TableRow]

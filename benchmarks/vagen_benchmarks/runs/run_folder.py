@@ -76,7 +76,7 @@ class RunFolder:
 
     @property
     def report(self) -> Path:
-        """The page of the report, of which a large one is a folder; it may not be there."""
+        """The page of the report, in a folder of its own if large; it may not exist."""
         folder = self.path / "report" / "index.html"
         return folder if folder.is_file() else self.path / "report.html"
 

@@ -16,7 +16,7 @@ Cells = list[list[str]]
 
 
 def as_json(table: ResultsTable) -> str:
-    """All rows, and what was left out."""
+    """All rows, and the lines of `refused`."""
     data = {"rows": [row.to_json() for row in table.rows], "refused": table.refused}
     return json.dumps(data, indent=1, ensure_ascii=False) + "\n"
 
