@@ -70,8 +70,8 @@ class Contrast:
         return self.groups_at(part, Step(turn.before, turn.after), key)
 
     def groups_at(self, part: Part, own: Step, key: Key = FIRST) -> tuple[Group, ...]:
-        """The comparison states with this key, and those that a state makes of them whose prompt
-        says more than the task.
+        """The comparison states with this key. If a prompt tells more than the task, its state's
+        method `alike` gives further ones made from them.
         """
         plain = self._groups.get((part, key), lambda: self._group(part, key))
         if not hasattr(own.before, "alike"):

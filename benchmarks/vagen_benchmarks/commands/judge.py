@@ -80,9 +80,7 @@ def _llm(
 
 @app.command("calibrate")
 def calibrate_command(
-    file: Annotated[
-        Path, typer.Argument(help="A JSON file of labelled statements, see docs/judges.md.")
-    ],
+    file: Annotated[Path, typer.Argument(help="A JSON file of states and labelled statements.")],
     judge: JudgeName = "rule-direct",
     misses: Annotated[int, typer.Option(help="Show so many statements that were misjudged.")] = 0,
     cache: Cache = None,
@@ -94,6 +92,9 @@ def calibrate_command(
 ) -> None:
     """Ask a judge about statements whose truth is known; count those that it accepts, refuses and
     leaves unscored.
+
+    The file has `states` (each state's JSON by name) and `statements` with `part`, `state` (a
+    name), `text` and `label`: `true`, `false`, `partly` or `vacuous`.
 
     Example: `vagen judge calibrate statements.json --judge rule --misses 5`
     """
