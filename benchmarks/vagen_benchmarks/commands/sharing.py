@@ -58,7 +58,9 @@ def verify(run_folder: RunArgument, trust: Trusted = False) -> None:
 
 
 board = typer.Typer(
-    no_args_is_help=True, help="Show verified runs beside others: a page of some runs, or a row."
+    no_args_is_help=True,
+    help="Show verified runs beside others: a page of some runs, or a row. "
+    "Example: `vagen leaderboard page runs/a --out page.html`",
 )
 
 
