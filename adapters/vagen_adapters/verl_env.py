@@ -131,6 +131,11 @@ class VagenAgentLoop(AgentLoopBase):
             turns.append(info["turn"])
             if terminated or truncated or len(mask) >= room:
                 break
+            if ids[-1] != self.tokenizer.eos_token_id:
+                # verl's builder expects replies to be closed; one cut at `max_tokens` isn't.
+                ids = [*ids, self.tokenizer.eos_token_id]
+                mask = [*mask, 0]
+                logprobs = None if logprobs is None else [*logprobs, 0.0]
             answered = [*messages, {"role": "assistant", "content": reply}]
             messages = [*answered, _user(turns[-1].result)]
             merged, longer, longer_logprobs = await self.ct_merge_context_msg(
