@@ -114,7 +114,7 @@ def test_nothing_that_names_a_file_a_module_or_an_address_is_open(env_id, monkey
         for name, bound in remote_bounds(declared).items()
         if bound.admits("x") or bound.admits(["x"])
     }
-    assert texts <= {"separator", "tags", "desc", "sources", "action_names"}
+    assert texts <= {"separator", "tags", "desc", "sources", "action_names", "default_action"}
     for name in HOSTILE["closed"]:
         assert name not in remote_bounds(declared)
 

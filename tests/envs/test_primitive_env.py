@@ -264,16 +264,25 @@ def test_signs_beside_a_call_cost_the_format_and_words_the_turn(blind, answer, e
     assert "format" not in {term.name for term in turn.rewards}
 
 
-def test_positions_are_listed_without_names_and_with_limits(blind):
-    env = blind["drawer"]
+def test_positions_are_listed_without_names_and_with_limits():
+    options = {"observation": "text", "strategy": "free_think", "positions_in_text": True}
+    env = gym.make(IDS["drawer"], **options, workers=0).unwrapped
     text = env.reset(seed=0)[0]["text"]
     state = env._now
+    env.close()
     listed = text.split("Object positions:\n")[1].splitlines()[0]
     assert sorted(eval(listed)) == sorted(state.positions.values())  # noqa: S307
     assert f"'drawer_open_value': {state.drawer_open_value}" in text
     assert "y_workspace_limit: (-600, 200)" in text
     before_the_reply_format = text.split("Decide your next")[0].split("Object positions")[1]
     assert "apple" not in before_the_reply_format
+
+
+def test_a_drawers_positions_are_left_to_the_picture_unless_they_are_asked_for():
+    with contextlib.closing(gym.make(IDS["drawer"], workers=0)) as env:
+        text = env.reset(seed=0)[0]["text"]
+        assert "Object positions" not in text
+        assert not any(str(place) in text for place in env.unwrapped._now.positions.values())
 
 
 # -- rewards ---------------------------------------------------------------------------------------
