@@ -125,7 +125,10 @@ class Environments:
 
     def __init__(self, wheel: Wheel, folder: Path, libraries: list[Path]) -> None:
         self.wheel, self.folder = wheel, folder
-        self.libraries = [next(each.glob("lib/python*/site-packages")) for each in libraries]
+        # A .pth file takes a relative path as relative to itself.
+        self.libraries = [
+            next(each.resolve().glob("lib/python*/site-packages")) for each in libraries
+        ]
         self._made: dict[Path, Path] = {}
 
     def with_libraries(self, extras: set[str]) -> tuple[list[Path], str]:
