@@ -89,7 +89,7 @@ def told(state: State) -> frozenset[Fact]:
     return _shared(tuple(owed(state, "grounding").values()))
 
 
-@functools.cache
+@functools.lru_cache(maxsize=50_000)  # a long training meets ever new boards
 def _shared(facts: tuple[Fact, ...]) -> frozenset[Fact]:
     return frozenset(facts)
 
