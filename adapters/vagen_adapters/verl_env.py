@@ -114,10 +114,7 @@ class VagenAgentLoop(AgentLoopBase):
                     f"turn {len(turns)}: the server returned no tokens (stop reason: "
                     f"{output.stop_reason}); see its log"
                 )
-            fields = {
-                **output.extra_fields,
-                **{k: v for k, v in fields.items() if k == "min_global_steps"},
-            }
+            fields = _latest(fields, output.extra_fields)
             if output.log_probs and logprobs is None:
                 logprobs = [0.0] * len(mask)
             merged, mask, logprobs = await self.ct_merge_assistant_token(
@@ -131,11 +128,7 @@ class VagenAgentLoop(AgentLoopBase):
             turns.append(info["turn"])
             if terminated or truncated or len(mask) >= room:
                 break
-            if ids[-1] != self.tokenizer.eos_token_id:
-                # verl's builder expects replies to be closed; one cut at `max_tokens` isn't.
-                ids = [*ids, self.tokenizer.eos_token_id]
-                mask = [*mask, 0]
-                logprobs = None if logprobs is None else [*logprobs, 0.0]
+            ids, mask, logprobs = self._close_reply(ids, mask, logprobs)
             answered = [*messages, {"role": "assistant", "content": reply}]
             messages = [*answered, _user(turns[-1].result)]
             merged, longer, longer_logprobs = await self.ct_merge_context_msg(
@@ -143,33 +136,55 @@ class VagenAgentLoop(AgentLoopBase):
             )
             if len(longer) >= room:  # a picture must not be cut
                 break
-            ids, mask, logprobs, images = (
-                merged.token_ids,
-                longer,
-                longer_logprobs,
-                _pictures(messages),
-            )
-        # verl logs the means of these and stores them beside each episode's tensors.
-        logged = {"success": turns[-1].success, **ends_of(turns)}
+            ids = merged.token_ids
+            mask, logprobs = longer, longer_logprobs
+            images = _pictures(messages)
         return TurnRewardOutput(
             prompt_ids=ids[:prompt_length],
             response_ids=ids[prompt_length:][:room],
             response_mask=mask[:room],
-            response_logprobs=logprobs[:room] if logprobs is not None else None,
+            response_logprobs=None if logprobs is None else logprobs[:room],
             multi_modal_data={"images": images} if images else {},
             mm_processor_kwargs=self._get_mm_processor_kwargs(),
-            reward_score=sum(turn.reward for turn in turns),
-            num_turns=2 * len(turns),
             metrics=timing,
             turn_ends=ends,
-            turn_rewards=[turn.reward for turn in turns],
-            extra_fields={
-                **fields,
-                "turn_scores": [turn.reward for turn in turns],
-                "tool_rewards": [],
-                "reward_extra_info": {name: float(value) for name, value in logged.items()},
-            },
+            **_earned(turns, fields),
         )
+
+    def _close_reply(
+        self, ids: list[int], mask: list[int], logprobs: list[float] | None
+    ) -> tuple[list[int], list[int], list[float] | None]:
+        """Append an untrained end token to a reply that was cut at `max_tokens`: verl's builder
+        of the next message expects replies to be closed.
+        """
+        end = self.tokenizer.eos_token_id
+        if ids[-1] == end:
+            return ids, mask, logprobs
+        return [*ids, end], [*mask, 0], None if logprobs is None else [*logprobs, 0.0]
+
+
+def _latest(fields: dict[str, Any], later: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the server's fields of the latest turn, with the first turn's `min_global_steps`."""
+    first = {name: fields[name] for name in ("min_global_steps",) if name in fields}
+    return {**later, **first}
+
+
+def _earned(turns: Sequence[Turn], fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of verl's output that tell what the turns earned."""
+    rewards = [turn.reward for turn in turns]
+    # verl logs the means of these and stores them beside each episode's tensors.
+    logged = {"success": turns[-1].success, **ends_of(turns)}
+    return {
+        "reward_score": sum(rewards),
+        "num_turns": 2 * len(turns),
+        "turn_rewards": rewards,
+        "extra_fields": {
+            **fields,
+            "turn_scores": rewards,
+            "tool_rewards": [],
+            "reward_extra_info": {name: float(value) for name, value in logged.items()},
+        },
+    }
 
 
 def levels(
