@@ -50,6 +50,7 @@ XLINK = "http://www.w3.org/1999/xlink"
 register_namespace("", SVG)
 register_namespace("xlink", XLINK)
 
+_REFERENCE = re.compile(r"""url\(\s*["']?#([^"')]*)["']?\s*\)""")
 _DATA = re.compile(
     r"\s*data:(?:image/[\w+]+|text/plain)?(?:;charset=[\w-]+)?(;base64)?,", re.IGNORECASE
 )
@@ -238,6 +239,11 @@ def _remove_references(element: Element, ids: Collection[str | None], nested: bo
             del element.attrib[full_name]
             if name in ("image", "feImage") and (data := _image(value, nested)):
                 element.set(full_name, data)
+        elif attribute == "filter":
+            asked = _REFERENCE.fullmatch(value.strip())
+            if asked and asked[1] not in ids:
+                # A browser draws the element without such a filter, resvg doesn't draw it.
+                del element.attrib[full_name]
 
 
 def _image(url: str, nested: bool) -> str | None:

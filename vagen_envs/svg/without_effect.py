@@ -12,7 +12,7 @@ from xml.etree.ElementTree import Element
 import cssselect2
 import tinycss2
 
-from vagen_envs.svg.check import SVG, XLINK, local_name
+from vagen_envs.svg.check import SVG, XLINK, local_name, pixels
 from vagen_envs.svg.styles import MEDIA, colour, flat_rules, is_calculated
 
 MOST_MATCHED = 2000
@@ -71,6 +71,7 @@ _UNITS = re.compile(r"(?<![\w#.-])[-+]?[\d.]+(ch|r?lh|rem|v[whib]|vmax|vmin|[sld
 _DEEP = re.compile(
     r"(matrix3d|perspective|rotate3d|rotate[xyz]|scale3d|scalez|translate3d|translatez)\("
 )
+_TURNED = re.compile(r"rotate|skew|matrix")
 _MIXED_ANOTHER_WAY = ("color(", "lab(", "lch(", "oklab(", "oklch(")
 """Between colours of these kinds a browser's gradient doesn't go through sRGB."""
 _TEXTS = frozenset({"class", "content", "d", "font-family", "href", "id", "points", "title"})
@@ -91,6 +92,9 @@ def without_effect(root: Element) -> tuple[str, ...]:
         found.add("transform of <svg>")
     if _has_selectors_across_use(root):
         found.add("selector across <use>")
+    if _is_stretched(root):
+        found.add('preserveAspectRatio="none" of <svg>')
+    found |= _of_filters(root)
     for element in root.iter():
         name = local_name(element)
         if name in _ELEMENTS:
@@ -105,6 +109,38 @@ def without_effect(root: Element) -> tuple[str, ...]:
             media = element.get("media", "").strip().lower()
             found |= {"media of <style>"} if media not in (*MEDIA, "print") else set()
     return tuple(sorted(found))
+
+
+def _is_stretched(root: Element) -> bool:
+    """Whether a browser stretches the SVG to its `<img>`: it has no proportions of its own."""
+    kept = root.get("preserveAspectRatio", "").split()[:1]
+    return kept == ["none"] and not {"width", "height"} <= root.attrib.keys()
+
+
+def _of_filters(root: Element) -> set[str]:
+    """Filters on turned elements, and blurs that their filter's region cuts."""
+    found: set[str] = set()
+    todo = [(root, False)]
+    while todo:
+        element, turned = todo.pop()
+        turned = turned or bool(_TURNED.search(element.get("transform", "")))
+        if turned and "filter" in element.attrib:
+            found.add("filter of a rotated element")
+        if local_name(element) == "filter" and _cuts_blur(element):
+            found.add("<feGaussianBlur> at the edge of its filter")
+        todo += [(child, turned) for child in element]
+    return found
+
+
+def _cuts_blur(element: Element) -> bool:
+    """Whether a filter's region ends at the box of what it blurs, or within."""
+    if all(local_name(each) != "feGaussianBlur" for each in element.iter()):
+        return False
+    if element.get("filterUnits") == "userSpaceOnUse":
+        return False
+    left, top = (pixels(element.get(name, "-10%"), 1.0) for name in ("x", "y"))
+    wide, high = (pixels(element.get(name, "120%"), 1.0) for name in ("width", "height"))
+    return left >= 0 or top >= 0 or left + wide <= 1 or top + high <= 1
 
 
 def _has_selectors_across_use(root: Element) -> bool:
