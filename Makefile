@@ -20,11 +20,11 @@ quick:  ## Lint and the core tests, without simulators, training and servers; un
 
 test-vllm:  ## Run the tests of generation with vLLM, in an environment of their own
 	@$(PYTHON) scripts/setup.py vllm
-	.venv-vllm/bin/python -m pytest -q tests/adapters/test_ppo_vllm.py
+	PYTHONDONTWRITEBYTECODE= .venv-vllm/bin/python -m pytest -q tests/adapters/test_ppo_vllm.py
 
 test-real:  ## Benchmark and train a pretrained language model in SmolVLM's architecture, with transformers and vLLM
 	@$(PYTHON) scripts/setup.py real
-	.venv-vllm/bin/python -m pytest -q tests/experiments/test_real_model.py
+	PYTHONDONTWRITEBYTECODE= .venv-vllm/bin/python -m pytest -q tests/experiments/test_real_model.py
 
 test-adapters:  ## Test each adapter with its library, in environments of their own; ADAPTERS="openenv verl" for some
 	$(PYTHON) scripts/test_adapters.py $(ADAPTERS)

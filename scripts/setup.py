@@ -233,6 +233,8 @@ def has_debian_package(name: str) -> bool:
 
 def pip(*words: str) -> None:
     command = [PYTHON, "-m", "pip", "--disable-pip-version-check", "--no-input", *words]
+    if WITH_VLLM and words[0] == "install":
+        command.append("--no-compile")  # only what the tests import is compiled, by them
     done = subprocess.run(
         command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
     )
