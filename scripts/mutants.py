@@ -49,6 +49,18 @@ PAY = (
     "tests/rewards/test_rewards_reward.py",
 )
 """Tests of what words earn, which all modules of the contrast are behind."""
+ESTIMATORS = (
+    "tests/adapters/test_ppo_advantages.py",
+    "tests/adapters/test_ppo_group_advantages.py",
+)
+NO_SHRINKING = """
+from hypothesis import Phase
+settings.register_profile(
+    "mutants", settings.get_profile("repository"), phases=[Phase.explicit, Phase.generate]
+)
+settings.load_profile("mutants")
+"""
+"""Any failing example kills a mutant; to look for a small one takes longer than all tests."""
 MODULES: dict[str, tuple[str, ...]] = {
     "vagen_envs/forking.py": (
         "tests/contracts/test_fork_and_restore.py",
@@ -62,8 +74,8 @@ MODULES: dict[str, tuple[str, ...]] = {
     "vagen_rewards/transitions.py": ("tests/rewards/test_transitions.py",),
     "vagen_rewards/credit.py": ("tests/rewards/test_credit.py",),
     "vagen_rewards/hacking.py": ("tests/rewards/test_rewards_hacking.py",),
-    "vagen_adapters/ppo/advantages.py": ("tests/adapters/test_ppo_advantages.py",),
-    "vagen_adapters/ppo/group_advantages.py": ("tests/adapters/test_ppo_group_advantages.py",),
+    "vagen_adapters/ppo/advantages.py": ESTIMATORS,
+    "vagen_adapters/ppo/group_advantages.py": ESTIMATORS,
     "vagen_adapters/ppo/losses.py": ("tests/adapters/test_ppo_losses.py",),
     "vagen_adapters/ppo/level_sampler.py": ("tests/adapters/test_ppo_level_sampler.py",),
     "vagen_adapters/service/sessions.py": ("tests/adapters/test_service_sessions.py",),
@@ -215,6 +227,8 @@ def copy_tree(paths: Sequence[str], tests: Sequence[str]) -> None:
             shutil.copytree(source, WORK / name, ignore=unwanted)
         else:
             shutil.copy(source, WORK / name)
+    with (WORK / "tests" / "conftest.py").open("a", encoding="utf-8") as conftest:
+        conftest.write(NO_SHRINKING)
     settings = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     chosen = [name for name in tests if (ROOT / name).exists()]
     mutmut = {
