@@ -98,16 +98,6 @@ def play(context: str = "all", own: dict[str, Any] | None = None) -> Solver:
     """
     policy = ContextPolicy.parse(context)
 
-    async def ask(
-        state: TaskState, prompt: list[Message], config: GenerateConfig
-    ) -> ChatMessageAssistant:
-        state.messages.append(message_of(prompt[-1]))
-        state.output = await get_model().generate(
-            [message_of(message) for message in prompt], config=config
-        )
-        state.messages.append(state.output.message)
-        return state.output.message
-
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         level = state.metadata
         turns: list[Turn] = []
@@ -129,12 +119,12 @@ def play(context: str = "all", own: dict[str, Any] | None = None) -> Solver:
                     }
                     if policy.summarises_before(len(turns)):
                         request = summary_messages(env.system_prompt, turns, **past)
-                        summary = await ask(
+                        summary = await _ask(
                             state, request, GenerateConfig(max_tokens=policy.summary_tokens)
                         )
                         summaries[len(turns)] = summary.text
                     prompt = chat_messages(env.system_prompt, turns, now, **past)
-                    replies.append(await ask(state, prompt, GenerateConfig()))
+                    replies.append(await _ask(state, prompt, GenerateConfig()))
                     ended = CUT_OFF.get(state.output.stop_reason, "")
                     if not ended:
                         *_, terminated, truncated, info = await call(
@@ -155,6 +145,18 @@ def play(context: str = "all", own: dict[str, Any] | None = None) -> Solver:
         return state
 
     return solve
+
+
+async def _ask(
+    state: TaskState, prompt: list[Message], config: GenerateConfig
+) -> ChatMessageAssistant:
+    """The model's reply to a prompt, whose last message and reply are added to the sample."""
+    state.messages.append(message_of(prompt[-1]))
+    state.output = await get_model().generate(
+        [message_of(message) for message in prompt], config=config
+    )
+    state.messages.append(state.output.message)
+    return state.output.message
 
 
 def message_of(message: Message) -> ChatMessage:

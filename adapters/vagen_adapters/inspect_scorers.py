@@ -99,21 +99,21 @@ def reasoning(
             for part, verdict in each.by_part():
                 found[part].append(verdict.value)
                 last = last if verdict.scored else verdict.reason
-        known = {
-            part: [value for value in values if value is not None] for part, values in found.items()
-        }
+        known: dict[str, list[float]] = {}
+        for name, values in found.items():
+            known[name] = [value for value in values if value is not None]
         if not any(known.values()):
             return Score.unscored(
                 reason="grader_failed" if any(found.values()) else "no_response", explanation=last
             )
-        statements, judged = (
-            {part: len(values) for part, values in each.items()} for each in (found, known)
-        )
         means = {
             part: math.fsum(values) / len(values) if values else math.nan
             for part, values in known.items()
         }
-        counts = {"statements": statements, "judged": judged}
+        counts = {
+            "statements": {part: len(values) for part, values in found.items()},
+            "judged": {part: len(values) for part, values in known.items()},
+        }
         return Score(value=means, metadata={**reward.describe(), "owed": owed, **counts})
 
     return score

@@ -5,6 +5,7 @@ deploy/nemo_gym/responses_api_agents/vagen_agent/app.py starts it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 from vagen_adapters.context import (
@@ -53,6 +54,43 @@ class AgentConfig(GymnasiumAgentConfig):
     the model's output items back as they came, with their token ids."""
 
 
+class _Model:
+    """The model of an episode, behind its server.
+
+    Attributes:
+        outputs: all that it wrote, and was shown after its first prompt.
+        usage: the tokens of all its replies.
+    """
+
+    def __init__(
+        self, agent: VagenAgent, params: Any, opening: Sequence[Any], url_path: str
+    ) -> None:
+        self._agent = agent
+        self._params = params
+        self._opening = opening
+        self._url_path = url_path
+        self._cookies: Any = None
+        self.outputs: list[Any] = []
+        self.usage: Any = None
+
+    async def ask(self, messages: list[Message], *, is_first: bool = False) -> NeMoGymResponse:
+        if not is_first:
+            self.outputs += items_of(messages[-1:])
+        shown = [*self._opening, *items_of(messages[1:])]
+        answer = await self._agent.server_client.post(
+            server_name=self._agent.config.model_server.name,
+            url_path=self._url_path,
+            json=self._params.model_copy(update={"input": shown}),
+            cookies=self._cookies,
+        )
+        await raise_for_status(answer)
+        self._cookies = answer.cookies
+        response = NeMoGymResponse.model_validate(await get_response_json(answer))
+        self.usage = accumulate_response_usage(self.usage, response.usage)
+        self.outputs += response.output
+        return response
+
+
 class VagenAgent(GymnasiumAgent):
     """NeMo Gym's agent for `VagenServer`; observations are user messages with pictures.
 
@@ -77,64 +115,30 @@ class VagenAgent(GymnasiumAgent):
         opening, pictures = list(params.input), pictures_of(reset_data)
         now = Observation(reset_data.observation, pictures[0] if pictures else None)
         params.input = [*opening, *items_of(chat_messages("", (), now)[1:])]
-        outputs: list[Any] = []  # all that the model wrote, and was shown after its first prompt
+        model = _Model(self, params, opening, model_url_path)
         turns: list[Turn] = []
         replies: list[list[Any]] = []
         summaries: dict[int, str] = {}
         past: dict[str, Any] = {"context": policy, "hidden": replies, "summaries": summaries}
-        usage, cookies = None, None
-        step = EnvStepResponse()
         broke = ""
-
-        async def ask(messages: list[Message]) -> NeMoGymResponse:
-            nonlocal usage, cookies
-            request = params.model_copy(update={"input": [*opening, *items_of(messages[1:])]})
-            answer = await self.server_client.post(
-                server_name=self.config.model_server.name,
-                url_path=model_url_path,
-                json=request,
-                cookies=cookies,
-            )
-            await raise_for_status(answer)
-            cookies = answer.cookies
-            response = NeMoGymResponse.model_validate(await get_response_json(answer))
-            usage = accumulate_response_usage(usage, response.usage)
-            outputs.extend(response.output)
-            return response
-
         for number in range(self.config.max_steps):
             if policy.summarises_before(number):
                 request = summary_messages("", turns, **past)
-                outputs.extend(items_of(request[-1:]))
-                summaries[number] = extract_text(await ask(request))
+                summaries[number] = extract_text(await model.ask(request))
             prompt = chat_messages("", turns, now, **past)
-            if number:
-                outputs.extend(items_of(prompt[-1:]))
-            response = await ask(prompt)
+            response = await model.ask(prompt, is_first=not number)
             replies.append(response.output)
-            turn = body.model_dump() | {
-                "response": response.model_dump(),
-                "_ng_step_request_id": str(number),
-            }
-            played = await self.server_client.post(
-                server_name=self.config.resources_server.name,
-                url_path="/step",
-                json=turn,
-                cookies=env_cookies,
-            )
-            if played.status == 500:  # the simulator broke: mask the sample instead of scoring 0
-                broke = str(await get_response_json(played))
+            played = await self._post_turn(body, response, number, env_cookies)
+            if isinstance(played, str):
+                broke = played
                 break
-            await raise_for_status(played)
-            step = EnvStepResponse.model_validate(await get_response_json(played))
-            pictures += pictures_of(step)
-            turns.append(
-                Turn.from_json(step.info["turn"], {picture.sha256: picture for picture in pictures})
-            )
+            pictures += pictures_of(played)
+            by_hash = {picture.sha256: picture for picture in pictures}
+            turns.append(Turn.from_json(played.info["turn"], by_hash))
             now = turns[-1].result
-            if step.terminated or step.truncated:
+            if played.terminated or played.truncated:
                 break
-        response = response.model_copy(update={"output": outputs, "usage": usage})
+        response = response.model_copy(update={"output": model.outputs, "usage": model.usage})
         return GymnasiumRunResponse(
             responses_create_params=params,
             response=response,
@@ -147,3 +151,25 @@ class VagenAgent(GymnasiumAgent):
             turns_played=[turn.to_json() for turn in turns],
             **episode_metrics(turns),
         )
+
+    async def _post_turn(
+        self, body: GymnasiumAgentRunRequest, response: NeMoGymResponse, number: int, cookies: Any
+    ) -> EnvStepResponse | str:
+        """What a reply led to, or what the server says of a simulator that broke.
+
+        Such a sample is masked instead of scored 0.
+        """
+        turn = body.model_dump() | {
+            "response": response.model_dump(),
+            "_ng_step_request_id": str(number),
+        }
+        played = await self.server_client.post(
+            server_name=self.config.resources_server.name,
+            url_path="/step",
+            json=turn,
+            cookies=cookies,
+        )
+        if played.status == 500:
+            return str(await get_response_json(played))
+        await raise_for_status(played)
+        return EnvStepResponse.model_validate(await get_response_json(played))

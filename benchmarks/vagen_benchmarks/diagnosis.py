@@ -265,11 +265,14 @@ def _truth(levels: Sequence[Sequence[bool | None]]) -> Estimate:
 def _sums(level: Mapping[Condition, LevelPlay]) -> Sequence[float]:
     """What a level adds to the sums that `_shares` takes."""
     (pictures, _), (symbols, _) = (level[view] for view in CONDITIONS)
-    losses = [(sum(turn.lost for turn in turns), len(turns)) for turns in (pictures, symbols)]
+    lost_image = sum(turn.lost for turn in pictures)
+    lost_text = sum(turn.lost for turn in symbols)
     foretold = [turn for turn in symbols if turn.foresaw is not None]
     unforeseen = sum(turn.lost for turn in foretold if not turn.foresaw)
     unread = sum(turn.unread for turn in pictures)
-    return *losses[0], *losses[1], unforeseen, sum(turn.lost for turn in foretold), unread
+    lost_foretold = sum(turn.lost for turn in foretold)
+    of_views = (lost_image, len(pictures), lost_text, len(symbols))
+    return *of_views, unforeseen, lost_foretold, unread
 
 
 def _shares(sums: NDArray[np.float64]) -> NDArray[np.float64]:

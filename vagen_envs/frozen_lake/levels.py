@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -87,10 +87,11 @@ def move(size: int, count: int, cell: int, action: str) -> int:
 @functools.cache
 def neighbours(size: int, count: int) -> tuple[tuple[int, ...], ...]:
     """The cells beside each of `count` cells in rows of `size`."""
-    return tuple(
-        tuple(sorted({move(size, count, cell, action) for action in ACTIONS} - {cell}))
-        for cell in range(count)
-    )
+    found = []
+    for cell in range(count):
+        reached = {move(size, count, cell, action) for action in ACTIONS}
+        found.append(tuple(sorted(reached - {cell})))
+    return tuple(found)
 
 
 def distances(size: int, cells: bytes) -> list[int | None]:
@@ -212,12 +213,11 @@ def _all_ways(size: int, length: int) -> tuple[tuple[int, ...], ...]:
         ((cell,), frozenset((cell,))) for cell in range(size * size)
     ]
     for _ in range(length):
-        ways = [
-            ((*way, cell), closed | set(around[way[-1]]))
-            for way, closed in ways
-            for cell in around[way[-1]]
-            if cell not in closed
-        ]
+        longer = []
+        for way, closed in ways:
+            near = around[way[-1]]
+            longer += [((*way, cell), closed.union(near)) for cell in near if cell not in closed]
+        ways = longer
     return tuple([way for way, _ in ways])
 
 
@@ -262,12 +262,13 @@ def rows_of(desc: Any) -> tuple[str, ...] | None:
         return None
     letters = [[row] if isinstance(row, str | bytes) else row for row in rows]
     try:
-        return tuple(
-            "".join(at.decode("latin-1") if isinstance(at, bytes) else at for at in row)
-            for row in letters
-        )
+        return tuple([_joined(row) for row in letters])
     except TypeError:
         return None
+
+
+def _joined(letters: Iterable[str | bytes]) -> str:
+    return "".join(at.decode("latin-1") if isinstance(at, bytes) else at for at in letters)
 
 
 def read_lake(desc: Sequence[str], stream: HashStream | None = None) -> Lake:

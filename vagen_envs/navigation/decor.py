@@ -92,7 +92,8 @@ def _fabric() -> Texture:
 
 def _landscape(stream: HashStream) -> Texture:
     """Hills behind one another under a sky with a sun."""
-    sky, far = (np.array([stream.uniform(0.3, 0.9) for _ in range(3)]) for _ in range(2))
+    sky = np.array([stream.uniform(0.3, 0.9) for _ in range(3)])
+    far = np.array([stream.uniform(0.3, 0.9) for _ in range(3)])
     light = _HEIGHT[..., None]
     picture = sky * light + far * (1.0 - light) + np.zeros((_SIDE, _SIDE, 3))
     x, y = stream.uniform(0.2, 0.8), stream.uniform(0.65, 0.85)

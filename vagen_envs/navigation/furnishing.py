@@ -5,6 +5,7 @@ for.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Iterable, Iterator
 
 from vagen_envs.errors import LevelError
@@ -45,9 +46,8 @@ def draw_house(stream: HashStream, kind: RoomKind | None = None) -> House:
 
 def furnish(stream: HashStream, plan: FloorPlan) -> House:
     """A house of several rooms with 20 or so things to look for, each of another type."""
-    kinds = [kind for _ in range(len(plan.rooms)) for kind in stream.sample(ROOM_KINDS, 3)][
-        : len(plan.rooms)
-    ]
+    drawn = [stream.sample(ROOM_KINDS, 3) for _ in plan.rooms]
+    kinds = list(itertools.chain(*drawn))[: len(plan.rooms)]
     furniture: list[HouseObject] = []
     targets: list[HouseObject] = []
     for kind, inside in zip(kinds, plan.rooms, strict=True):
@@ -196,18 +196,12 @@ class _Room:
 
     def chairs(self, table: HouseObject, count: int) -> None:
         x0, y0, x1, y1 = table.rect
-        if table.turn % 180:
-            spots = [
-                (x, table.y + by, turn)
-                for by in (-35, 35)
-                for x, turn in ((x0 - 12, _EAST), (x1 + 12, _WEST))
-            ]
-        else:
-            spots = [
-                (table.x + by, y, turn)
-                for by in (-35, 35)
-                for y, turn in ((y0 - 12, _NORTH), (y1 + 12, _SOUTH))
-            ]
+        spots = []
+        for by in (-35, 35):
+            if table.turn % 180:
+                spots += [(x0 - 12, table.y + by, _EAST), (x1 + 12, table.y + by, _WEST)]
+            else:
+                spots += [(table.x + by, y0 - 12, _NORTH), (table.x + by, y1 + 12, _SOUTH)]
         for x, y, turn in self.stream.sample(spots, count):
             chair = self.make("Chair", x, y, 0, turn)
             others = [rect for rect in self.taken if rect != table.rect]

@@ -94,10 +94,10 @@ class ManipulationLevel:
         So all goals and words over one layout stay within one split. A cabinet has no mirror image.
         """
         cabinet = self.cabinet and self.cabinet.content
-        views = [
-            sorted((side * body.at[1], body.at[0], side * body.yaw % 90) for body in self.bodies)
-            for side in ((1,) if cabinet else (1, -1))
-        ]
+        views = []
+        for side in (1,) if cabinet else (1, -1):
+            bodies = [(side * body.at[1], body.at[0], side * body.yaw % 90) for body in self.bodies]
+            views.append(sorted(bodies))
         return json.dumps(["table" if cabinet is None else "floor", min(views), cabinet]).encode()
 
 

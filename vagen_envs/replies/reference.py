@@ -61,16 +61,7 @@ class ReferenceParser:
         """
         kept: Sequence[int] = range(len(text))
         if MARK in text:  # these parsers take it out first, which may put a tag together
-            edges = [
-                0,
-                *(edge for mark in re.finditer(MARK, text) for edge in mark.span()),
-                len(text),
-            ]
-            kept = [
-                at
-                for start, end in zip(edges[::2], edges[1::2], strict=True)
-                for at in range(start, end)
-            ]
+            kept = _outside_marks(text)
             text = text.replace(MARK, "")
         found = self._search(text)
         whole = (
@@ -100,3 +91,14 @@ class ReferenceParser:
                 spans[name] = (at, match.start())
             at = match.end()
         return spans
+
+
+def _outside_marks(text: str) -> list[int]:
+    """The places of the characters that belong to no mark."""
+    kept: list[int] = []
+    end = 0
+    for mark in re.finditer(MARK, text):
+        kept += range(end, mark.start())
+        end = mark.end()
+    kept += range(end, len(text))
+    return kept

@@ -94,13 +94,8 @@ class SokobanState(State):
 
         `#` wall, `_` floor, `O` target, `X` box, `P` you, `*` box on target, `S` you on target.
         """
-        rows = [
-            [
-                "_" if self.floor >> row * self.width + column & 1 else "#"
-                for column in range(self.width)
-            ]
-            for row in range(self.height)
-        ]
+        cells = ["_" if self.floor >> i & 1 else "#" for i in range(self.height * self.width)]
+        rows = [cells[i : i + self.width] for i in range(0, len(cells), self.width)]
         for row, column in self.targets:
             rows[row][column] = "O"
         for row, column in self.boxes:

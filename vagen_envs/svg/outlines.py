@@ -26,12 +26,16 @@ that is none.
 _NUMBER = re.compile(r"[+-]?(?:\d++\.?\d*+|\.\d++)(?:[eE][+-]?\d++)?")
 _TRANSFORM = re.compile(r"(?<!\w)(\w++)\s*+\(([^()]*+)\)")
 _SHARES = np.arange(1, 9) / 8  # 8 points of a curve: boxes are then right to 1 % of its size
-_CUBIC, _QUADRATIC = (
-    np.stack(
-        [math.comb(n, i) * _SHARES**i * (1 - _SHARES) ** (n - i) for i in range(n + 1)], axis=1
-    )
-    for n in (3, 2)
-)
+
+
+def _bernstein(n: int) -> Points:
+    """(8, n + 1) How much each control point of a curve of degree n counts at each share."""
+    shares = [math.comb(n, i) * _SHARES**i * (1 - _SHARES) ** (n - i) for i in range(n + 1)]
+    return np.stack(shares, axis=1)
+
+
+_CUBIC = _bernstein(3)
+_QUADRATIC = _bernstein(2)
 _FUNCTIONS: dict[str, Callable[..., Transform]] = {
     "matrix": lambda *six: Transform._make(six),
     "translate": lambda x, y=0.0, *_: Offset(x, y),

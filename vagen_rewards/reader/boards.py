@@ -180,7 +180,9 @@ def _placed(
             return None
         one_of_them = Mention(subject.kind, "a")
         each = [_placed(one_of_them, None, [one], listed=False) for one in relations]
-        return None if None in each else _numbered([fact for facts in each for fact in facts or ()])
+        if None in each:
+            return None
+        return _numbered(list(itertools.chain.from_iterable(facts or () for facts in each)))
     facts: list[Fact] = []
     for other, group in itertools.groupby(_sorted(relations), key=lambda relation: relation.other):
         found = about(subject, other, list(group), nth)

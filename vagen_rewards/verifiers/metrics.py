@@ -7,7 +7,7 @@ import io
 import math
 import re
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -226,35 +226,23 @@ def mean_average_precision(
         )
     names = sorted({box.label for boxes in truth for box in boxes})
     category = {name: i + 1 for i, name in enumerate(names)}
-    annotations = [
-        {
-            "image_id": i,
-            "category_id": category[box.label],
-            "bbox": _as_coco(box),
-            "area": box.area,
-            "iscrowd": 0,
-        }
-        for i, boxes in enumerate(truth)
-        for box in boxes
-    ]
-    found = [
-        {
-            "image_id": i,
-            "category_id": category[box.label],
-            "bbox": _as_coco(box),
-            "score": box.area / area,
-        }
-        for i, (boxes, area) in enumerate(zip(predicted, areas, strict=True))
-        for box in boxes
-        if box.label in category
-    ]
+    annotations: list[dict[str, Any]] = []
+    found: list[dict[str, Any]] = []
+    for i, (asked, boxes, area) in enumerate(zip(truth, predicted, areas, strict=True)):
+        for box in asked:
+            shown = _as_coco(box, i, category)
+            annotations.append(
+                {**shown, "id": len(annotations) + 1, "area": box.area, "iscrowd": 0}
+            )
+        known = [box for box in boxes if box.label in category]
+        found += [{**_as_coco(box, i, category), "score": box.area / area} for box in known]
     if not found:
         return 0.0, 0.0
     with _LOCK, contextlib.redirect_stdout(io.StringIO()):  # pycocotools prints, and only so
         data: dict[str, Any] = {
             "info": {},
             "images": [{"id": i} for i in range(len(truth))],
-            "annotations": [{**each, "id": i + 1} for i, each in enumerate(annotations)],
+            "annotations": annotations,
             "categories": [{"id": i, "name": name} for name, i in category.items()],
         }
         true = COCO()
@@ -269,5 +257,6 @@ def mean_average_precision(
     return float(precision.mean()), float(precision[0].mean())
 
 
-def _as_coco(box: Box) -> list[float]:
-    return [box.x1, box.y1, max(0.0, box.x2 - box.x1), max(0.0, box.y2 - box.y1)]
+def _as_coco(box: Box, image: int, category: Mapping[str, int]) -> dict[str, Any]:
+    corner_and_size = [box.x1, box.y1, max(0.0, box.x2 - box.x1), max(0.0, box.y2 - box.y1)]
+    return {"image_id": image, "category_id": category[box.label], "bbox": corner_and_size}

@@ -84,12 +84,11 @@ def played(trainer: Trainer, playback: Playback) -> list[Finding]:
         declared = declared_refusal(trainer, recording)
         is_declared = bool(declared) and declared in LEFT_OUT
         return [Finding(recording.name, name, "pass" if is_declared else "fail", LEFT_OUT)]
-    against_env = [
-        Finding(recording.name, check, "fail" if message else "pass", message)
-        for check, look in ENV_CHECKS.items()
-        for message in ["; ".join(look(playback))]
-    ]
-    return against_env + [checked(playback, rows, check) for check in CHECKS]
+    findings = []
+    for check, look in ENV_CHECKS.items():
+        message = "; ".join(look(playback))
+        findings.append(Finding(recording.name, check, "fail" if message else "pass", message))
+    return findings + [checked(playback, rows, check) for check in CHECKS]
 
 
 def declared_refusal(trainer: Trainer, recording: Recording) -> str:

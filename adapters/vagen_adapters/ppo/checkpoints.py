@@ -200,17 +200,15 @@ def recover_best(output_dir: str | Path) -> None:
     shutil.rmtree(old, ignore_errors=True)
 
 
+def _of_evaluation(entry: Mapping[str, float]) -> dict[str, float]:
+    return {
+        name: number for name, number in entry.items() if name == "step" or name.startswith("eval_")
+    }
+
+
 def write_curve(output_dir: Path, log: Sequence[Mapping[str, float]], *, is_main: bool) -> bool:
     """Write a run's evaluations; return whether the last one solved more than all before."""
-    curve = [
-        {
-            name: number
-            for name, number in entry.items()
-            if name == "step" or name.startswith("eval_")
-        }
-        for entry in log
-        if "eval_success" in entry
-    ]
+    curve = [_of_evaluation(entry) for entry in log if "eval_success" in entry]
     if is_main:
         output_dir.mkdir(parents=True, exist_ok=True)
         (output_dir / EVALUATIONS).write_text(json.dumps(curve, indent=1) + "\n", encoding="utf-8")

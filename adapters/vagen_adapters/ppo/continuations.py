@@ -32,14 +32,14 @@ def returns_of(
     left = iter(played)
 
     def returns(begins: int) -> list[float]:
-        sound = [
-            fork.turns[begins:] for fork in itertools.islice(left, times) if fork.failure is None
-        ]
-        return [
-            math.fsum(gamma**i * turn.reward for i, turn in enumerate(turns)) for turns in sound
-        ]
+        found = []
+        for fork in itertools.islice(left, times):
+            if fork.failure is None:
+                turns = enumerate(fork.turns[begins:])
+                found.append(math.fsum(gamma**i * turn.reward for i, turn in turns))
+        return found
 
-    return [[returns(turn) for turn in range(len(episode.turns))] for episode in episodes]
+    return [list(map(returns, range(len(episode.turns)))) for episode in episodes]
 
 
 def state_values_of(
@@ -47,10 +47,11 @@ def state_values_of(
 ) -> list[list[float]]:
     """For each episode and turn the mean of `returns_of`; NaN where all forks failed."""
     returns = returns_of(episodes, played, times, gamma)
-    return [
-        [math.fsum(found) / len(found) if found else math.nan for found in of_turns]
-        for of_turns in returns
-    ]
+    return [list(map(_mean, of_turns)) for of_turns in returns]
+
+
+def _mean(values: Sequence[float]) -> float:
+    return math.fsum(values) / len(values) if values else math.nan
 
 
 def state_key(level: LevelSeed, turn: Turn) -> tuple[str, str, int, str]:

@@ -109,11 +109,9 @@ def credit_words(
     Returns the advantages, (B, L), and for the log the mean truth of each part.
     """
     dense = advantages.advantages
-    spoken = [
-        (row, *of_row)
-        for row, (sequence, episode) in enumerate(zip(sequences, episodes, strict=True))
-        for of_row in _spoken(encoder, sequence, episode)
-    ]
+    spoken = []
+    for row, (sequence, episode) in enumerate(zip(sequences, episodes, strict=True)):
+        spoken += [(row, *of_row) for of_row in _spoken(encoder, sequence, episode)]
     told: dict[str, float] = {}
     for part in PARTS:
         words, read = torch.zeros_like(advantages.mask), torch.zeros_like(advantages.mask)
@@ -139,13 +137,13 @@ def _spoken(
     """The tokens of a row that are words: the column, where in its reply it begins, and the field
     that it is in.
     """
-    return [
-        (sequence.turn_ids.index(turn) + place, begin, field)
-        for turn in sorted(set(sequence.turn_ids) - {NOT_SAMPLED})
-        if (played := episode.steps[turn]).words
-        for place, begin in enumerate(
-            encoder.begins(played.reply.answer), start=played.reply.thoughts
-        )
-        for field in played.words
-        if field.span[0] <= begin < field.span[1]
-    ]
+    found = []
+    for turn in sorted(set(sequence.turn_ids) - {NOT_SAMPLED}):
+        played = episode.steps[turn]
+        if not played.words:
+            continue
+        column = sequence.turn_ids.index(turn) + played.reply.thoughts
+        for place, begin in enumerate(encoder.begins(played.reply.answer), start=column):
+            around = [each for each in played.words if each.span[0] <= begin < each.span[1]]
+            found += [(place, begin, field) for field in around]
+    return found

@@ -77,20 +77,7 @@ def create_app(
             {"error": {"code": error.code, "message": error.message}}, STATUS[error.code]
         )
 
-    @app.get("/healthz")
-    async def health() -> Response:
-        is_ready = bool(pool.workers)
-        return JSONResponse(
-            {"status": "ok" if is_ready else "no worker is ready"}, 200 if is_ready else 503
-        )
-
-    @app.get("/metrics")
-    async def prometheus() -> Response:
-        return Response(metrics.text(), media_type="text/plain; version=0.0.4")
-
-    @app.get("/v1/environments")
-    async def environments() -> Response:
-        return JSONResponse({"env_ids": list(config.env_ids)})
+    _add_pages(app, pool, config, metrics)
 
     @app.websocket("/v1/ws")
     async def socket(ws: WebSocket) -> None:
@@ -115,6 +102,25 @@ def create_app(
             tenant.connections -= 1
 
     return app
+
+
+def _add_pages(app: FastAPI, pool: Pool, config: ServiceConfig, metrics: Metrics) -> None:
+    """What is asked for by GET."""
+
+    @app.get("/healthz")
+    async def health() -> Response:
+        is_ready = bool(pool.workers)
+        return JSONResponse(
+            {"status": "ok" if is_ready else "no worker is ready"}, 200 if is_ready else 503
+        )
+
+    @app.get("/metrics")
+    async def prometheus() -> Response:
+        return Response(metrics.text(), media_type="text/plain; version=0.0.4")
+
+    @app.get("/v1/environments")
+    async def environments() -> Response:
+        return JSONResponse({"env_ids": list(config.env_ids)})
 
 
 async def _answer(

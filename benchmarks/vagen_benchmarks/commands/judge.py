@@ -233,33 +233,27 @@ def _rescore(
     source: RunFolder, episodes: Sequence[Episode], scoring: RunScoring, writer: RunWriter
 ) -> list[tuple[str, str, Turn, TurnScores]]:
     env_options = {task.label: task.options for task in source.protocol.tasks}
-    pictures = [
-        {
-            name: Picture.from_png(source.pictures.get(name))
-            for name in sorted(episode.picture_names())
-        }
-        for episode in episodes
-    ]
-    played = [
-        [Turn.from_json(turn, own) for turn in episode.turns]
-        for episode, own in zip(episodes, pictures, strict=True)
-    ]
+    pictures: list[dict[str, Picture]] = []
+    played: list[list[Turn]] = []
+    for episode in episodes:
+        names = sorted(episode.picture_names())
+        own = {name: Picture.from_png(source.pictures.get(name)) for name in names}
+        pictures.append(own)
+        played.append([Turn.from_json(turn, own) for turn in episode.turns])
     found: dict[int, list[tuple[Turn, TurnScores]]] = {}
     for task in {episode.task for episode in episodes}:
         of_task = [i for i, episode in enumerate(episodes) if episode.task == task]
-        scored = iter(
-            scoring.scored([turn for i in of_task for turn in played[i]], env_options.get(task, {}))
-        )
-        found |= {i: [next(scored) for _ in played[i]] for i in of_task}
+        turns = list(itertools.chain.from_iterable(played[i] for i in of_task))
+        scored = iter(scoring.scored(turns, env_options.get(task, {})))
+        for i in of_task:
+            found[i] = list(itertools.islice(scored, len(played[i])))
     judged = []
     for i, episode in enumerate(episodes):
-        turns = [turn.to_json() for turn, _ in found[i]]
-        writer.add(Episode.from_json({**episode.to_json(), "turns": turns}), pictures[i].values())
-        names = (episode.agent, episode.task.removeprefix("vagen/"))
-        judged += [
-            (*names, Turn.from_json(turn), scores)
-            for turn, (_, scores) in zip(turns, found[i], strict=True)
-        ]
+        written = [turn.to_json() for turn, _ in found[i]]
+        writer.add(Episode.from_json({**episode.to_json(), "turns": written}), pictures[i].values())
+        task = episode.task.removeprefix("vagen/")
+        for turn, (_, scores) in zip(written, found[i], strict=True):
+            judged.append((episode.agent, task, Turn.from_json(turn), scores))
     return judged
 
 

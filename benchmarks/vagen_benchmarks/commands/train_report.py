@@ -48,11 +48,10 @@ def _draw(courses: Sequence[Course], path: Path) -> None:
     mpl.use("Agg")
     from matplotlib import pyplot
 
-    names = [
-        name
-        for name in dict.fromkeys(name for course in courses for name in course.curves)
-        if any(course.curves.get(name) for course in courses)
-    ]
+    drawn: dict[str, None] = {}  # in order
+    for course in courses:
+        drawn |= {name: None for name, curve in course.curves.items() if curve}
+    names = list(drawn)
     rows = -(-len(names) // COLUMNS)
     figure, axes = pyplot.subplots(
         rows,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -217,18 +219,19 @@ class Cell:
 
     def _judged(self) -> dict[str, float]:
         """The mean score of each part that a judge has scored."""
-        values = {
-            part: [value for each in self.by_turn for value in each.judged[part]] for part in PARTS
-        }
-        return {part: fmean(scores) for part, scores in values.items() if scores}
+        means: dict[str, float] = {}
+        for part in PARTS:
+            scores = list(itertools.chain.from_iterable(each.judged[part] for each in self.by_turn))
+            if scores:
+                means[part] = fmean(scores)
+        return means
 
     def _solved_by_turn(self) -> list[float]:
         """The share of episodes solved by the end of turn 1, 2, … ."""
-        solved, played = [each.turns for each in self.plays if each.success], len(self.plays)
-        return [
-            sum(turns <= turn for turns in solved) / played
-            for turn in range(1, max(solved, default=0) + 1)
-        ]
+        solved = sorted([each.turns for each in self.plays if each.success])
+        played = len(self.plays)
+        last = max(solved, default=0)
+        return [bisect_right(solved, turn) / played for turn in range(1, last + 1)]
 
     def _drawn(self) -> str:
         """The draw of the levels, by the first of them: a level is a function of its seed, split
@@ -247,9 +250,8 @@ class Cell:
         if not gone:
             return found
         levels = [self.contents.get(seed, level) for seed, level in gone]
-        low, high = (
-            rate(by_level([*played, *((level, value) for level in levels)])) for value in (0.0, 1.0)
-        )
+        low = rate(by_level([*played, *((level, 0.0) for level in levels)]))
+        high = rate(by_level([*played, *((level, 1.0) for level in levels)]))
         return Estimate(
             found.value, low.low, high.high, found.levels, found.effective, found.freedom
         )
@@ -269,14 +271,13 @@ class Cell:
         for each in self.plays:
             tries.setdefault((each.seed, each.level), []).append(each.success)
         fewest = min(map(len, tries.values()), default=0)
-        return {
-            k: rate(
-                by_level(
-                    (level, pass_at(k, len(won), sum(won))) for (_, level), won in tries.items()
-                )
-            )
-            for k in (1 << i for i in range(fewest.bit_length() if fewest > 1 else 0))
-        }
+        found: dict[int, Estimate] = {}
+        if fewest < 2:
+            return found
+        for k in (1 << i for i in range(fewest.bit_length())):
+            chances = [(level, pass_at(k, len(won), sum(won))) for (_, level), won in tries.items()]
+            found[k] = rate(by_level(chances))
+        return found
 
 
 def _p95(values: Sequence[float]) -> float | None:

@@ -117,10 +117,11 @@ def _logged(log: Sequence[dict[str, Any]], name: str) -> Curve:
 
 
 def _smoothed(curve: Curve) -> Curve:
-    return [
-        (at, fmean(figure for _, figure in curve[max(0, i - SMOOTHED + 1) : i + 1]))
-        for i, (at, _) in enumerate(curve)
-    ]
+    smoothed = []
+    for i, (at, _) in enumerate(curve):
+        lately = curve[max(0, i - SMOOTHED + 1) : i + 1]
+        smoothed.append((at, fmean(figure for _, figure in lately)))
+    return smoothed
 
 
 def _variety(said: Sequence[_Said]) -> dict[str, Curve]:
