@@ -87,6 +87,20 @@ def test_a_clipped_value_keeps_the_larger_error():
     assert losses.value_losses(new, old, target, 0.5).tolist() == [6.25, 1.0]
 
 
+@pytest.mark.parametrize(
+    ("turn_ids", "weights"),
+    [
+        ([-1, 0, 0, -1, 1, 1], [1, 3, 1, 0, 3, 1, 1]),
+        ([0, 0, 1, 1, -1, -1], [3, 1, 3, 0, 1, 1, 1]),  # a turn right after another
+    ],
+)
+def test_the_value_before_a_turns_first_token_has_a_weight_of_its_own(turn_ids, weights):
+    targeted = torch.tensor([[True, True, True, False, True, True, True]])
+    found = losses.value_weights(targeted, torch.tensor([turn_ids]), 3.0)
+    assert found.dtype == torch.float32
+    assert found.tolist() == [weights]
+
+
 def test_a_perfect_critic_explains_all_variance_and_a_constant_one_none():
     returns = torch.tensor([1.0, 2.0, 3.0, 6.0])
     assert losses.explained_variance(returns + 5, returns) == pytest.approx(1.0)

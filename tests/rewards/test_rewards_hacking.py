@@ -212,6 +212,15 @@ def test_the_report_counts_statements_and_adds_their_scores():
         assert rewarded_sentences(turns, scores, Counted(value))[0].truth_rate == 0.0
 
 
+def test_a_statement_that_is_missing_has_no_sentences():
+    env = gym.make("vagen/FrozenLake-v0", observation="text")
+    env.reset(seed=0)
+    turn = env.step("<think>Up.</think><answer>Up</answer>")[4]["turn"]
+    assert turn.parsed.observation is None
+    scores = [TurnScores(Score.unscored("nothing was said"))]
+    assert rewarded_sentences([turn], scores, Counted(1.0)) == []
+
+
 def test_the_report_asks_of_states_spread_over_the_turns():
     turns = turns_saying("One.", "-", 11)
     scores = [TurnScores(Score(1.0, "")) for _ in turns]
