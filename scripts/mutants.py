@@ -43,12 +43,6 @@ PACKAGES = {
 """Where each package stands. mutmut finds modules by paths, so the copies stand side by side."""
 BESIDE = ("benchmarks/experiments", "docs", "README.md", "examples", "scripts")
 """What tests read beside the packages."""
-PAY = (
-    "tests/rewards/test_contrast.py",
-    "tests/contracts/test_rewards.py",
-    "tests/rewards/test_rewards_reward.py",
-)
-"""Tests of what words earn, which all modules of the contrast are behind."""
 ESTIMATORS = (
     "tests/adapters/test_ppo_advantages.py",
     "tests/adapters/test_ppo_group_advantages.py",
@@ -66,10 +60,14 @@ MODULES: dict[str, tuple[str, ...]] = {
         "tests/contracts/test_fork_and_restore.py",
         "tests/envs/test_snapshots.py",
     ),
-    "vagen_envs/replies/": ("tests/contracts/test_replies.py", "tests/envs/test_parsing.py"),
+    "vagen_envs/replies/": (
+        "tests/contracts/test_replies.py",
+        "tests/envs/test_parsing.py",
+        "tests/envs/test_released.py",
+    ),
     "vagen_rewards/bonus.py": ("tests/rewards/test_bonus.py",),
-    "vagen_rewards/comparison.py": PAY,
-    "vagen_rewards/contrast.py": PAY,
+    "vagen_rewards/comparison.py": ("tests/rewards/test_comparison.py",),
+    "vagen_rewards/contrast.py": ("tests/rewards/test_contrast_scores.py",),
     "vagen_rewards/owed.py": ("tests/rewards/test_owed.py",),
     "vagen_rewards/transitions.py": ("tests/rewards/test_transitions.py",),
     "vagen_rewards/credit.py": ("tests/rewards/test_credit.py",),

@@ -435,7 +435,7 @@ class Breaks(FrozenLakeEnv):
         (
             "raises",
             [SimulatorError] * 2,
-            r"ZeroDivisionError: division by zero.*test_snapshots\.py",
+            r"vagen/FrozenLake-v0 broke: ZeroDivisionError: division by zero.*test_snapshots\.py",
         ),
         (
             "returns",

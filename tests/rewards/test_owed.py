@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
+from vagen_envs.core import State
 from vagen_envs.frozen_lake.state import FrozenLakeState
 from vagen_envs.navigation.state import NavigationState
 from vagen_envs.primitive_skill.state import PrimitiveSkillState
 from vagen_envs.sokoban.state import SokobanState
 from vagen_envs.svg.state import SvgState
-from vagen_rewards.owed import answers, owed
-from vagen_rewards.reader import read
+from vagen_rewards.owed import Answer, Answers, answers, owed
+from vagen_rewards.owed import told as described_by
+from vagen_rewards.reader import Claim, Reading, read, register_reader
 
 RED = ("circle", "filled", "#ff0000", 20, 20, 10, 10)
 BLUE = ("rectangle", "filled", "#0000ff", 70, 70, 30, 30)
@@ -121,6 +125,14 @@ def test_of_several_things_of_a_type_the_nearest_is_asked_for_and_the_target_fir
 def test_a_drawing_is_owed_by_a_prediction_and_the_target_by_an_observation():
     assert owed(STATES["picture"], "grounding").keys() == {("target", 0), ("target", 1)}
     assert owed(STATES["picture"], "world_modeling").keys() == {("drawing", 0)}
+    circle = owed(STATES["picture"], "grounding")["target", 0]
+    assert (circle.where, circle.shape, circle.tone, circle.colour) == (
+        "target",
+        "circle",
+        "",
+        "red",
+    )
+    assert (circle.at, circle.size) == ((20, 20), (10, 10))
     assert owed(SvgState((RED,)), "world_modeling") == {}
 
 
@@ -167,6 +179,14 @@ def test_a_drawing_is_owed_by_a_prediction_and_the_target_by_an_observation():
             {"target below player": True, "target right of player": False},
         ),
         (
+            "The player is at (1, 1). A hole is in row 2 and column 0.",
+            {"hole below and left of player": True},
+        ),
+        (
+            "A hole is directly to the right of the player.",
+            {"hole in the row of and right of player": False},
+        ),
+        (
             "The player is at (1, 1). A hole is at (2, 0). A hole is at (2, 2).",
             {"hole below and left of player": True, "hole below and right of player": False},
         ),
@@ -190,6 +210,60 @@ def test_what_answers_no_question_of_a_lake(text):
     answered, others = told(STATES["lake"], text)
     assert answered == {}
     assert len(others) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "cell"),
+    [("The target is at (3, 2).", "(3, 2)"), ("The target is at (4, 4).", "(3, 3)")],
+)
+def test_the_cell_of_one_thing_alone_is_told_as_the_state_counts(text, cell):
+    assert told(STATES["lake"], text) == ({}, [f"target at {cell}"])
+
+
+def test_boards_with_equal_facts_share_what_a_full_description_tells():
+    lake, *others = (FrozenLakeState(4, (1, 1), (3, column), ()) for column in (2, 2, 3, 1))
+    assert described_by(lake) == frozenset(owed(lake, "grounding").values())
+    assert described_by(lake) is described_by(others[0]) is described_by(others[1])
+    assert described_by(lake) != described_by(others[2])
+
+
+@dataclasses.dataclass(frozen=True)
+class Weather(State):
+    """A kind of state of somebody's own."""
+
+    kind = "weather_of_this_test"
+    wet: bool
+
+    def natural_language(self):
+        return "rain" if self.wet else "sun"
+
+    def sentences(self):
+        return (self.natural_language(),)
+
+
+@dataclasses.dataclass(frozen=True)
+class Falls:
+    what: str
+    part: str
+
+    def holds(self, state):
+        return state.wet is (self.what == "rain")
+
+
+def test_a_state_of_ones_own_owes_the_true_claims_of_its_description():
+    """Each is a question, and its answer."""
+
+    def read_weather(text, part):
+        return Reading((Claim((0, len(text)), Falls(text, part)), Claim((0, 0), Falls("snow", ""))))
+
+    register_reader(Weather.kind, read_weather)
+    for part in ("grounding", "world_modeling"):
+        own = Falls("rain", part)
+        assert owed(Weather(True), part) == {own: own}
+    dry, wet = Falls("sun", "grounding"), Falls("rain", "grounding")
+    assert answers(Weather(False), [dry, wet, dry]) == Answers(
+        {dry: (Answer(dry, dry, True),), wet: (Answer(wet, wet, False),)}, ()
+    )
 
 
 def test_a_fact_that_is_repeated_answers_once():
