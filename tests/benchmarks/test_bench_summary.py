@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vagen_benchmarks.results.stats import average, by_level, pass_at, rate
-from vagen_benchmarks.results.summary import Summary, errors_of, estimate
+from vagen_benchmarks.results.summary import Summary, errors_of, estimate, served_names, summarise
 from vagen_benchmarks.runs.episode import Ended, Episode
 from vagen_benchmarks.runs.protocol import Protocol, Task
 from vagen_benchmarks.stop_reasons import Stop
@@ -202,6 +202,37 @@ def test_usage_and_seconds_are_of_all_calls_those_of_failed_episodes_too():
     assert row["turns"] == 1.0
 
 
+def test_seconds_have_a_median_and_what_95_of_100_replies_did_not_exceed():
+    calls = [call(seconds=float(number)) for number in range(100, 0, -1)]
+    row = row_of([episode(0, Stop.SOLVED, [turn()] * 100, calls=calls)])
+    assert (row["seconds_per_reply"], row["seconds_median"], row["seconds_p95"]) == (50.5, 50.5, 95)
+    alone = row_of([episode(0, Stop.SOLVED, calls=[call(seconds=3.0)])])
+    assert (alone["seconds_median"], alone["seconds_p95"]) == (3.0, 3.0)
+
+
+def test_the_models_that_answered_are_counted_for_each_agent():
+    summary = Summary(protocol(3, agents=("a", "b")))
+    for seed, (agent, served) in enumerate([("a", "one"), ("a", "two"), ("a", "one"), ("b", None)]):
+        calls = [call(served=served), call()]
+        summary.add(episode(seed % 3, Stop.LOST, [turn()] * 2, calls=calls, agent=agent))
+    rows = summary.rows()
+    assert [row["served"] for row in rows] == [{"one": 2, "two": 1}, {}]
+    assert served_names([*rows, *rows]) == {"a": {"one": 4, "two": 2}}
+
+
+def test_a_run_is_summarised_with_failures_lost_or_as_misses():
+    class Run:
+        protocol = protocol(2)
+
+        def episodes(self):
+            return outcomes(Stop.SOLVED, Stop.TIMEOUT)
+
+    for as_misses, played, success in ((False, 1, 1.0), (True, 2, 0.5)):
+        (row,) = summarise(Run(), failed_as_misses=as_misses).rows()
+        assert (row["played"], row["success"]) == (played, success)
+    assert summarise(Run()).rows()[0]["played"] == 1
+
+
 def test_problems_count_turns_by_code_the_most_frequent_first():
     turns = [
         turn(codes=["no_think", "no_think", "tags"]),
@@ -227,6 +258,7 @@ def test_problems_count_turns_by_code_the_most_frequent_first():
         (Stop.SOLVED, [turn(well_formed=False)], [call()], {"format"}),
         (Stop.SOLVED, [turn(codes=["unknown_action"])], [None], {"invalid action"}),
         (Stop.SOLVED, [turn(codes=["bad_argument"])], [None], {"invalid action"}),
+        (Stop.SOLVED, [turn(codes=["unclear_answer"])], [None], {"unclear answer"}),
         (Stop.SOLVED, [turn(codes=["no_action"], executed=())], [None], {"invalid action"}),
         (Stop.SOLVED, [turn(codes=["no_answer"], executed=())], [None], {"invalid action"}),
         (Stop.SOLVED, [turn(codes=["too_many_actions"])], [call()], {"too many actions"}),

@@ -22,8 +22,10 @@ from vagen_envs.replies import (
     Grammar,
     Names,
     ParsedTurn,
+    Problem,
     tool_call_reply,
 )
+from vagen_envs.replies.reference import released_rule
 from vagen_envs.seeding import HashStream
 
 MOVES = Names("Up", "Down", "Left", "Right")
@@ -511,6 +513,110 @@ CASES = json.loads((Path(__file__).parent / "data" / "replies.json").read_text(e
 def test_what_the_table_reads_executes_and_nothing_else(case):
     executed = KINDS[case["kind"]].parse(case["reply"]).actions
     assert " ".join(action.text for action in executed) == (case["executes"] or "")
+
+
+@pytest.mark.parametrize(
+    ("kind", "answer", "wanted"),
+    [
+        ("grid", '["Up", "Left"]', [("Up", '["Up", "Left"]'), ("Left", '["Up", "Left"]')]),
+        ("grid", r"$\boxed{\text{Up}}$", [("Up", "Up")]),
+        ("grid", "2 Up", [("Up", "Up"), ("Up", "Up")]),
+        ("grid", "↑, ↓", [("Up", "↑"), ("Down", "↓")]),
+        ("arm", "pick 62, -55, 20", [("pick(62, -55, 20)", "pick 62, -55, 20")]),
+        ("arm", "pick(x=1, y=2, z=3).", [("pick(1, 2, 3)", "pick(x=1, y=2, z=3)")]),
+    ],
+)
+def test_an_action_says_where_it_stands(kind, answer, wanted):
+    """Also at the very end of a reply whose closing tag a stop string removed."""
+    for reply in (
+        f"<think>ok</think><answer>{answer}</answer>",
+        f"<think>ok</think><answer>{answer}",
+    ):
+        found = KINDS[kind].parse(reply).actions
+        assert [(each.text, reply[each.start : each.end]) for each in found] == wanted
+        assert all(each.end <= len(reply) for each in found)
+
+
+def test_too_many_actions_of_the_table_are_named_from_the_last_one():
+    reply = "<answer>2 Up, Left x2</answer>"
+    found = Grammar(MOVES, "no_think", max_actions=2).parse(reply).problems
+    assert [(each.code, reply[each.start : each.end]) for each in found] == [
+        ("markdown_answer", "Up, Left x2"),
+        ("too_many_actions", "Left x2"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("reply", "native", "executed"),
+    [
+        ("<think>x</think><answer>Up</answer>", None, ["Up"]),
+        ("`<answer>Up</think></answer>`", None, []),
+        ("<think>x</think><answer>Up</answer></think>", "xUp", ["Up"]),
+    ],
+)
+def test_what_is_a_thinking_models_own(reply, native, executed):
+    """Nothing that stands in code, and whatever a tag closes that was never opened."""
+    parsed = KINDS["grid"].parse(reply)
+    assert (parsed.native_thinking, [each.text for each in parsed.actions]) == (native, executed)
+    assert Grammar(MOVES, "no_think").parse("<answer>Up</answer>").native_thinking is None
+
+
+def test_of_an_objects_keys_the_surer_one_is_the_answer():
+    for reply in ('{"answer": "Down", "action": "Up"}', '{"action": "Up", "answer": "Down"}'):
+        assert [each.text for each in KINDS["grid"].parse(reply).actions] == ["Down"]
+
+
+def test_a_last_line_after_a_sentence_is_an_answer_whatever_ends_the_sentence():
+    for end in (".", "!", "。", "！"):
+        parsed = KINDS["grid"].parse(f"The way is free{end}\n\nUp")
+        assert [each.text for each in parsed.actions] == ["Up"]
+
+
+def test_apostrophes_are_alike():
+    for mark in ("'", "’"):
+        parsed = KINDS["grid"].parse(f"I look. I{mark}ll pick my final answer: Up")
+        assert [each.text for each in parsed.actions] == ["Up"]
+
+
+def test_the_released_parsers_refuse_what_stands_beside_a_lone_answer():
+    grammar = Grammar(MOVES, "no_think", parsing="released", max_actions=3)
+    parsed = grammar.parse("`<answer>Up</think></answer>`")
+    assert (parsed.answer, parsed.actions) == (None, ())
+    grammar = Grammar(MOVES, "free_think", parsing="released", max_actions=3)
+    parsed = grammar.parse("<think>t</think><answer><image></answer>")
+    assert [(each.code, each.start, each.end) for each in parsed.problems] == [
+        ("no_action", 31, 31)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("layout", "strategy", "rule"),
+    [
+        ("nested", "no_think", "whole"),
+        ("flat", "no_think", "whole"),
+        ("nested", "free_think", "whole"),
+        ("flat", "free_think", "anywhere"),
+        ("nested", "grounding", "either"),
+        ("flat", "grounding", "anywhere"),
+    ],
+)
+def test_each_release_has_its_rule(layout, strategy, rule):
+    assert released_rule(layout, strategy) == rule
+
+
+def test_a_problem_is_written_down():
+    assert Problem("tag_form", "why", 1, 2).to_json() == {
+        "code": "tag_form",
+        "message": "why",
+        "start": 1,
+        "end": 2,
+    }
+
+
+@pytest.mark.parametrize("called", [["up"], ["up", "UP"], ["up", "down", "left"]])
+def test_names_for_actions_must_be_as_many_and_differ(called):
+    with pytest.raises(ValueError, match=r"can't name Up, Down: give 2 different names"):
+        Names("Up", "Down", called=called)
 
 
 INVENTED = [

@@ -416,6 +416,28 @@ def test_other_options_are_told_by_their_fingerprints():
         one.restore(other.snapshot())
 
 
+class Counting(FrozenLakeEnv):
+    """Counts the levels that it draws."""
+
+    drawn = 0
+
+    def _drawn(self, stream, split):
+        self.drawn += 1
+        return super()._drawn(stream, split)
+
+
+def test_a_level_that_is_loaded_is_not_drawn_again_by_a_restore():
+    env = Counting()
+    env.reset(seed=1)
+    moment = env.snapshot()
+    env.step("<answer>Up</answer>")
+    env.restore(moment)
+    assert env.drawn == 1
+    env.reset(seed=2)
+    env.restore(moment)
+    assert env.drawn == 3
+
+
 class Breaks(FrozenLakeEnv):
     """A simulator that fails, or gives something else than it must."""
 

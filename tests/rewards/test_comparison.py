@@ -94,8 +94,12 @@ def test_first_turns_are_compared_with_the_starts_of_all_levels(lake, env):
     seeds = range(FIRST_LEVEL, FIRST_LEVEL + LEVELS)
     states = [env.reset(seed=seed, options={"split": "train"})[1]["state"] for seed in seeds]
     assert lake.steps(FIRST) == tuple(Step(state, state) for state in states)
+
+
+def test_levels_that_were_prepared_are_not_drawn_again(monkeypatch, lake):
     lake.prepare()
-    assert lake.steps(Key()) == lake.steps(FIRST)
+    monkeypatch.setattr(lake.env, "reset", None)
+    assert len(lake.steps(FIRST)) == LEVELS
 
 
 def test_a_prediction_is_compared_with_the_states_after_the_same_actions(lake, env):
@@ -118,7 +122,10 @@ def test_a_key_has_the_earlier_turns_and_the_feedback_on_them(lake, env):
     assert lake.key(turns[2], turns[:2], True) is FIRST
 
 
-@pytest.mark.parametrize("turns", [[("Up",)], [("Up", "Left")], [("Up", "Up"), ("Left",)]])
+@pytest.mark.parametrize(
+    "turns",
+    [[("Up",)], [("Up", "Left")], [("Up", "Up"), ("Left",)], [("Up", "Up"), ("Left", "Left")]],
+)
 def test_levels_with_the_same_feedback_or_else_the_nearest(lake, env, turns):
     """Of those that aren't over, and in the order of the levels."""
     seen = {}
@@ -142,25 +149,28 @@ def test_feedback_that_no_level_had_is_compared_with_the_nearest(lake, env):
         assert len(found) == ENOUGH
 
 
-def test_few_levels_are_played_on_where_enough_had_the_same_feedback(monkeypatch, lake, env):
-    """Those whose feedback differs are followed only until there are enough."""
+def test_where_enough_had_the_same_feedback_only_they_are_played_on(monkeypatch, lake, env):
+    """Others would only fill the comparison up; where they are needed, the nearest are followed."""
     actions = (("Up",), ("Left",))
-    blocked = Counter(
-        history(played(env, seed, actions[:1]))[1]
-        for seed in range(FIRST_LEVEL, FIRST_LEVEL + LEVELS)
-    )
-    (usual, often), (rare, seldom) = blocked.most_common(2)
+    seeds = range(FIRST_LEVEL, FIRST_LEVEL + LEVELS)
+    levels = [played(env, seed, actions) for seed in seeds]
+    first = [history(turns[:1])[1] for turns in levels]
+    ((usual, often),) = Counter(first).most_common(1)
     monkeypatch.setattr(comparison, "ENOUGH", LEVELS)  # all that are left are in the comparison
-    for feedback, followed in ((usual, often), (rare, seldom)):
-        for most, expected in ((followed, followed), (followed + 5, followed + 5)):
-            monkeypatch.setattr(comparison, "FOLLOWED", most)
-            fresh = Comparisons(LAKE, {})
-            fresh.env.comparison_levels = LEVELS
-            over = 0
-            for seed in range(FIRST_LEVEL, FIRST_LEVEL + LEVELS):
-                over += len(played(env, seed, actions)) < 2
-            found = fresh.steps(Key(actions, (*feedback, ("",))))
-            assert expected - over <= len(found) <= expected
+    key = Key(actions, (*usual, ("",)))
+    for most in (often, often + 1):
+        monkeypatch.setattr(comparison, "FOLLOWED", most)
+        fresh = Comparisons(LAKE, {})
+        fresh.env.comparison_levels = LEVELS
+        found = {step.before for step in fresh.steps(key)}
+        same = {
+            turns[1].after
+            for turns, told_there in zip(levels, first, strict=True)
+            if told_there == usual and len(turns) == 2 and not turns[1].success
+        }
+        left = {state for state in same if state.player not in state.holes}
+        assert left <= found
+        assert len(found - left) <= most - often
 
 
 def test_where_every_level_is_over_those_of_fewer_turns_are_taken(lake, env):

@@ -19,12 +19,12 @@ _ENDS = (
 _KEYWORD = re.compile(r"\s*[\"']?([A-Za-z_]+?)_?(\d*)[\"']?\s*[=:]\s*(.+?)\s*", re.DOTALL)
 
 
-def find_calls(text: str) -> Iterator[tuple[int, int, int, str]]:
+def find_calls(text: str) -> Iterator[tuple[int, int, str]]:
     """Calls in an answer.
 
     Yields:
-        start of the call, end of the call, end of what is read with it, and the call as `name(1, 2,
-        3)`, or an empty text where its arguments aren't numbers in a known order.
+        start and end of the call, and the call as `name(1, 2, 3)`, or an empty text where its
+        arguments aren't numbers in a known order.
     """
     at = 0
     while (match := _CALL.search(text, at)) is not None:
@@ -34,7 +34,7 @@ def find_calls(text: str) -> Iterator[tuple[int, int, int, str]]:
         if close < 0:
             continue
         call = _plain_call(match[1], text[match.end() : close])
-        yield match.start(), close + 1, close if bare else close + 1, call
+        yield match.start(), close if bare else close + 1, call
 
 
 def _closing(text: str, opened: int, most: int = 300) -> int:

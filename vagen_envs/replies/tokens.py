@@ -173,10 +173,10 @@ class Tokens:
     def _calls(self) -> dict[int, Token]:
         """Calls by where they begin."""
         found: dict[int, Token] = {}
-        for start, end, read_to, call in find_calls(self.piece):
+        for start, end, call in find_calls(self.piece):
             action = self._action(call, start, end) if call else None
             if action is not None:
-                found[start] = Token("A", start, read_to, action)
+                found[start] = Token("A", start, end, action)
         return found
 
 
@@ -193,7 +193,7 @@ def undressed(piece: str, separator: str, grammar: ActionGrammar) -> str:
 
     if not separator.strip().replace("-", "").isalnum() and separator.strip(" -_"):
         piece = piece.replace(separator, ",".ljust(len(separator)))
-    piece = _TEXT_COMMAND.sub(lambda text: text[1].rjust(len(text[0])), piece)
+    piece = _TEXT_COMMAND.sub(lambda text: f"{text[1]} ".rjust(len(text[0])), piece)
     piece = _LATEX_ARROW.sub(lambda arrow: _arrow(arrow[1]).ljust(len(arrow[0])), piece)
     piece = _MARKUP.sub(lambda markup: alike(markup[0]), piece)
     piece = _KEYCAP.sub(lambda key: f"{key[1] or ord(key[2]) - 0x245F}.".ljust(len(key[0])), piece)
