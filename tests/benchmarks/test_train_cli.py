@@ -79,6 +79,7 @@ def run(*words):
         (["-s", "neftune_noise_alpha=5.0"], "neftune_noise_alpha=5.0 is not valid"),
         (["-s", "optim=galore_adamw"], "optim="),
         (["-s", 'quantization_config={{"load_in_4bit": true}}'], "(QLoRA) aren't trained here"),
+        (["-s", "deepspeed={zero_json}"], "these settings need a library: PackageNotFoundError"),
         (["-s", "use_cpu=true", "--plan", "--gpus", "8"], "add --gpu-memory"),
         (["--recipe", "vagen-full", "-s", "use_cpu=true"], "--without-reasoning-reward"),
         (["--recipe", "vagen-bas"], "Did you mean 'vagen-base'"),
@@ -96,6 +97,7 @@ def test_what_cannot_be_trained_is_said_in_one_line(words, reason, folder, tmp_p
     weights.write_bytes(weights.read_bytes()[:-100])
     (tmp_path / "own.toml").write_text(f'extends = "{tmp_path}/own.toml"\n')
     (tmp_path / "bad.toml").write_text("settings = []\n")
+    (tmp_path / "zero.json").write_text('{"zero_optimization": {"stage": 2}}')
     (tmp_path / "unknown.toml").write_text('extends = "vagen-base"\n[settings]\nrollout = 1\n')
     places = {entry.name.replace(".", "_"): entry for entry in tmp_path.iterdir()}
     error = run(
