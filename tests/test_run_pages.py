@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import zipfile
 from pathlib import Path
@@ -23,6 +24,11 @@ Requires-Dist: pytest>=1
 Requires-Dist: vagen-envs[bench]; extra == "far"
 Requires-Dist: pytest>=1000; extra == "bench"
 """
+WHEEL = """Wheel-Version: 1.0
+Generator: test
+Root-Is-Purelib: true
+Tag: py3-none-any
+"""
 
 
 @pytest.fixture
@@ -30,6 +36,9 @@ def wheel(tmp_path):
     path = tmp_path / "vagen_envs-0-py3-none-any.whl"
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("vagen_envs-0.dist-info/METADATA", METADATA)
+        archive.writestr("vagen_envs-0.dist-info/WHEEL", WHEEL)
+        archive.writestr("vagen_envs-0.dist-info/RECORD", "")
+        archive.writestr("vagen_envs.py", "")
     return run_pages.Wheel(path)
 
 
@@ -130,6 +139,17 @@ def test_an_extra_is_lacking_through_another(wheel):
     libraries = Path(pytest.__file__).parent.parent
     assert wheel.lacking(set(), libraries) == []
     assert wheel.lacking({"far"}, libraries) == ['pytest>=1000; extra == "bench"']
+
+
+def test_folders_of_libraries_may_be_relative(wheel, tmp_path, monkeypatch, capsys):
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    page = tmp_path / "page.md"
+    page.write_text("```python\nimport pytest, vagen_envs\n```\n")
+    libraries = [Path(os.path.relpath(sys.prefix))]
+    environments = run_pages.Environments(wheel, tmp_path, libraries)
+    failures = run_pages.run_page(page, environments, install=False, long=False)
+    assert (failures, "ran, " in capsys.readouterr().out) == ([], True)
 
 
 def test_every_page_can_be_split_into_steps():

@@ -66,7 +66,7 @@ def test_kubernetes_takes_the_manifests(tmp_path):
     assert subprocess.run([*command, broken], capture_output=True, check=False).returncode != 0
 
 
-@pytest.mark.parametrize("name", ["Containerfile", "bench.Containerfile"])
+@pytest.mark.parametrize("name", ["Containerfile", "bench.Containerfile", "openenv/Dockerfile"])
 def test_hadolint_takes_the_containerfiles(name):
     said = subprocess.run(
         [tool("hadolint"), DEPLOY / name], capture_output=True, text=True, check=False
