@@ -302,9 +302,18 @@ def test_bad_options_are_told(options, named):
         make(**options)
 
 
-def test_without_opengl_one_error_says_what_to_install():
+NO_EGL = "sys.modules['mujoco.egl'] = None"
+NO_LIBRARY_OF_OPENGL = """
+def refuse(*_):  # as PyOpenGL does where EGL is installed and OpenGL isn't
+    raise ctypes.ArgumentError("'NoneType' object has no attribute 'glGetError'")
+sys.modules["mujoco.egl"] = types.SimpleNamespace(GLContext=refuse)
+"""
+
+
+@pytest.mark.parametrize("egl", [NO_EGL, NO_LIBRARY_OF_OPENGL])
+def test_without_opengl_one_error_says_what_to_install(egl):
     code = (
-        "import sys; sys.modules['mujoco.egl'] = sys.modules['mujoco.osmesa'] = None\n"
+        f"import ctypes, sys, types\n{egl}\nsys.modules['mujoco.osmesa'] = None\n"
         "import gymnasium as gym, vagen_envs\ngym.make('vagen/Navigation-v0').reset(seed=0)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

@@ -34,7 +34,7 @@ HUNG_AFTER = 60.0
 needs some.
 """
 _GL_HELP = (
-    "no OpenGL without a screen: {causes}. Install the Debian packages libegl1 and "
+    "no OpenGL without a screen: {causes}. Install the Debian packages libegl1, libopengl0 and "
     "libgl1-mesa-dri (EGL) or libosmesa6 (OSMesa); the environment variable MUJOCO_GL=egl or "
     "osmesa chooses one"
 )
@@ -147,7 +147,7 @@ def _context() -> Any:
             module = importlib.import_module(f"mujoco.{name}")
             with _alone_and_without_threads():
                 return module.GLContext(64, 64)
-        except (ImportError, AttributeError, RuntimeError, OSError) as error:
+        except Exception as error:  # PyOpenGL's, of many classes
             causes.append(f"{name}: {error}")
     raise SimulatorError(ENV_ID, _GL_HELP.format(causes="; ".join(causes)))
 
