@@ -1,7 +1,7 @@
 """PettingZoo: several agents, each with its own `VagenEnv`, that play in rounds.
 
->>> from vagen_adapters.pettingzoo_env import parallel_env
->>> env = parallel_env("vagen/Sokoban-v0", agents=4)  # the same level, a board each
+>>> import pettingzoo, vagen_adapters.pettingzoo_env  # registers the ids
+>>> env = pettingzoo.make("parallel", "vagen/Sokoban-v0", agents=4)  # one level, a board each
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from typing import Any, cast
 import gymnasium as gym
 from gymnasium.wrappers import HumanRendering
 
-import vagen_envs  # noqa: F401 - registers the ids
+import vagen_envs
 from vagen_adapters.errors import not_importable
 from vagen_envs.core import VagenEnv
 from vagen_envs.errors import ConfigError, EpisodeOverError
 
 try:
-    from pettingzoo import AECEnv, ParallelEnv
+    from pettingzoo import AECEnv, ParallelEnv, register
     from pettingzoo.utils import parallel_to_aec, wrappers
 except ImportError as error:
     raise not_importable(
@@ -159,3 +159,17 @@ def env(env_id: str, **options: Any) -> AECEnv[Agent, dict[str, Any], str]:
 def as_aec(parallel: SeatsEnv) -> AECEnv[Agent, dict[str, Any], str]:
     """Convert with PettingZoo's `parallel_to_aec`, and check the order of calls."""
     return wrappers.OrderEnforcingWrapper(parallel_to_aec(parallel))
+
+
+def _register() -> None:
+    """Enter all ids, and two-player Sokoban, in PettingZoo's registries."""
+    here, two_player = __name__, f"{__package__}.vagen_two_player_sokoban_v0"
+    for env_id in vagen_envs.ENV_IDS:
+        named = {"kwargs": {"env_id": env_id}}
+        register("parallel", env_id, f"{here}:parallel_env", **named)
+        register("aec", env_id, f"{here}:env", **named)
+    register("parallel", "vagen/TwoPlayerSokoban-v0", f"{two_player}:parallel_env")
+    register("aec", "vagen/TwoPlayerSokoban-v0", f"{two_player}:env")
+
+
+_register()

@@ -182,6 +182,7 @@ class Play(vf.Env[PlayConfig]):
         data = task.data
         policy = ContextPolicy.parse(self.config.context)
         turns: list[Turn] = []
+        nodes: list[int | None] = []
         replies: list[Any] = []
         summaries: dict[int, str] = {}
         past: dict[str, Any] = {"context": policy, "hidden": replies, "summaries": summaries}
@@ -204,12 +205,13 @@ class Play(vf.Env[PlayConfig]):
                     if segment.terminated:  # a limit or an error; verifiers records it
                         break
                     replies.append(segment.messages[-1])
+                    nodes.append(interaction.trace.calls[-1].node)
                     *_, terminated, truncated, info = await call(env.step, segment.last_reply)
                     turns.append(info["turn"])
                     now = info["turn"].result
                     over = terminated or truncated
                 if not interaction.trace.errors:
-                    record(interaction.trace, turns, self.config.weights)
+                    record(interaction.trace, turns, nodes, self.config.weights)
 
 
 def wire(messages: list[Message]) -> list[Any]:
@@ -217,18 +219,33 @@ def wire(messages: list[Message]) -> list[Any]:
     return [message.get(HIDDEN, message) for message in messages]
 
 
-def record(trace: vf.Trace, turns: Sequence[Turn], weights: Mapping[str, float]) -> None:
+def record(
+    trace: vf.Trace,
+    turns: Sequence[Turn],
+    nodes: Sequence[int | None],
+    weights: Mapping[str, float],
+) -> None:
     """Record an episode on its trace.
 
     Rewards are the reward terms, summed over the episode. Metrics are `success` (0 or 1), `turns`,
     and the mean of each numeric or boolean turn metric. `trace.info["turns"]` contains the turns as
-    JSON, to be read with `Turn.from_json`.
+    JSON, to be read with `Turn.from_json`. verifiers has no field for a turn's reward:
+    `trace.info["turn_rewards"]` has each, weighted, with the index of its reply in `trace.nodes`,
+    to whose tokens a trainer gives `advantages`.
     """
     for name, value in reward_terms(turns).items():
         trace.record_reward(name, value, weights.get(name, 1.0))
     ends = {name: float(value) for name, value in ends_of(turns).items()}
     trace.record_metrics({**episode_metrics(turns), **ends})
     trace.info["turns"] = [turn.to_json() for turn in turns]
+    trace.info["turn_rewards"] = [
+        {"node": node, "reward": _weighted(turn, weights)}
+        for node, turn in zip(nodes, turns, strict=True)
+    ]
+
+
+def _weighted(turn: Turn, weights: Mapping[str, float]) -> float:
+    return sum(term.value * weights.get(term.name, 1.0) for term in turn.rewards)
 
 
 def load_environment(

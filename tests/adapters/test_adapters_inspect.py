@@ -27,6 +27,7 @@ from inspect_ai.model import (
     set_model_info,
 )
 from oracle import oracle_episode, picture_of
+from other_rows import CHANGES, says_both
 
 from vagen_adapters import inspect_env
 from vagen_envs import Turn
@@ -360,3 +361,13 @@ def test_a_data_set_of_a_stranger_makes_only_what_a_row_may():
     task = Task(dataset=[sample], solver=inspect_env.play(), scorer=inspect_env.success())
     log = evaluated(task, mock("<answer>Up</answer>"), fail_on_error=False)
     assert "ConfigError" in log.samples[0].error.message
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_sample_of_another_environment_is_refused(change):
+    task = inspect_env.TASKS["frozen_lake"](num_levels=1, judge=None)
+    (sample,) = task.dataset
+    row = dict(sample.metadata)
+    sample.metadata.update(change)
+    log = evaluated(task, mock("<answer>Up</answer>"), fail_on_error=False)
+    assert says_both(log.samples[0].error.message, row, change)

@@ -23,6 +23,7 @@ from fastapi.encoders import jsonable_encoder
 from fastapi.testclient import TestClient
 from nemo_gym.server_utils import ServerClient
 from oracle import oracle_episode
+from other_rows import CHANGES, says_both
 from ports import free_port
 from responses_api_agents.gymnasium_agent.app import (
     GymnasiumAgentRunRequest,
@@ -417,3 +418,11 @@ def check(output):
         ]
     (metrics,) = json.loads(output.with_name(f"{output.stem}_aggregate_metrics.json").read_text())
     assert metrics["agent_metrics"]["mean/success"] == 1.0
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_row_of_another_environment_is_refused(change):
+    (row,) = levels("vagen/FrozenLake-v0", num_levels=1)
+    refused = client().post("/reset", json={**row, **change})
+    assert refused.status_code == 422
+    assert says_both(refused.json()["detail"], row, change)

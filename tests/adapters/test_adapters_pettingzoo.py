@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 pytest.importorskip("pettingzoo")
 
+import pettingzoo
 from pettingzoo.test import api_test, parallel_api_test, render_test
 
 from vagen_adapters import pettingzoo_env, vagen_two_player_sokoban_v0
@@ -59,6 +60,18 @@ def test_a_named_split_or_level_holds_for_later_episodes(name):
     assert played(seed=6) == ("test", 6)
     assert played()[1] not in (4, 6)
     env.close()
+
+
+@pytest.mark.parametrize("env_id", [*GRIDS, "vagen/TwoPlayerSokoban-v0"])
+def test_environments_are_made_by_name(env_id):
+    parallel = pettingzoo.make("parallel", env_id, max_turns=4)
+    aec = pettingzoo.make("aec", env_id, max_turns=4)
+    assert parallel.possible_agents == aec.possible_agents == ["player_0", "player_1"]
+    observations, _ = parallel.reset(seed=3)
+    aec.reset(seed=3)
+    assert aec.observe("player_0")["text"] == observations["player_0"]["text"]
+    parallel.close()
+    aec.close()
 
 
 def seen(env, rng):

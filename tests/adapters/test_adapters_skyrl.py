@@ -9,6 +9,7 @@ pytest.importorskip("skyrl_gym", reason="needs the extra skyrl")
 
 import skyrl_gym
 from oracle import picture_of
+from other_rows import CHANGES, says_both
 from skyrl_gym.metrics import aggregate_for_environment
 
 from vagen_adapters.skyrl_env import NAME, levels
@@ -62,3 +63,11 @@ def test_prompts_show_all_turns_and_no_other_policy_is_taken():
     assert list(levels("vagen/FrozenLake-v0", num_levels=1, context="all"))
     with pytest.raises(ConfigError, match=r"context='last:2' is not possible with SkyRL"):
         list(levels("vagen/FrozenLake-v0", num_levels=1, context="last:2"))
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_row_of_another_environment_is_refused(change):
+    (row,) = levels("vagen/FrozenLake-v0", num_levels=1)
+    with pytest.raises(ConfigError) as refused:
+        skyrl_gym.make(NAME, extras={**row, **change})
+    assert says_both(str(refused.value), row, change)

@@ -102,3 +102,22 @@ def test_a_named_split_holds_through_automatic_resets():
         _, now = env.step_and_maybe_reset(now)
     assert splits == ["test"] * 4
     env.close()
+
+
+def test_info_is_read_as_torchrl_registers_it():
+    env = make("vagen/FrozenLake-v0", max_turns=3).auto_register_info_dict()
+    replies, turns = oracle_episode(gym.make("vagen/FrozenLake-v0", max_turns=3), 3, "train")
+    now = env.reset(seed=3)
+    assert now["level"] == env.level
+    assert (env.level["split"], env.level["seed"]) == ("train", 3)
+    assert now["turn"] is None
+    now["action"] = replies[0]
+    now = env.step(now)["next"]
+    assert now["turn"] == turns[0]
+    policy = TensorDictModule(Policy(), in_keys=["image"], out_keys=["action", "move"])
+    rollout = env.rollout(5, policy, break_when_any_done=False)
+    played = [each["next", "turn"] for each in rollout]
+    assert [turn.reward for turn in played] == pytest.approx(
+        rollout["next", "reward"].flatten().tolist()
+    )
+    env.close()

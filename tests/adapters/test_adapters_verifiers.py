@@ -17,9 +17,16 @@ pytest.importorskip("verifiers.v1")
 import published
 import verifiers.v1 as vf
 from oracle import oracle_episode, picture_of
+from other_rows import CHANGES, says_both
 
 from vagen_adapters.context import ContextPolicy, chat_messages
-from vagen_adapters.verifiers_env import Levels, LevelsConfig, PlayConfig, load_environment
+from vagen_adapters.verifiers_env import (
+    Levels,
+    LevelsConfig,
+    LevelTask,
+    PlayConfig,
+    load_environment,
+)
 from vagen_envs import Turn
 from vagen_rewards import ReasoningReward
 
@@ -52,13 +59,14 @@ def evaluate(folder, endpoint, *args):
     return [trace for episode in episodes for trace in episode.get("traces", [episode])]
 
 
-def play(environment, endpoint):
-    """One episode of the environment's only task, in this process."""
+def play(environment, endpoint, **changes):
+    """One episode of the environment's only task, in this process; `changes` of its data."""
     client = vf.EvalClientConfig(base_url=endpoint.url, api_key_var="LOCAL_KEY")
 
     async def run():
         async with environment.serving():
             (task,) = environment.taskset
+            task = LevelTask(task.data.model_copy(update=changes), task.config)
             context = vf.ModelContext(model="local", client=client, sampling=vf.SamplingConfig())
             return await environment.run_episode(task, context)
 
@@ -142,6 +150,9 @@ def test_load_environment_plays_with_weights_and_options(endpoint):
         term.value for turn in turns for term in turn.rewards if term.name != "format"
     )
     assert trace.reward == pytest.approx(without_format)
+    paid = trace.info["turn_rewards"]
+    assert sum(each["reward"] for each in paid) == pytest.approx(trace.reward)
+    assert [trace.nodes[each["node"]].message.content for each in paid] == replies
     pictures = [
         picture_of(message)
         for message in endpoint.requests[-1]["messages"]
@@ -238,6 +249,8 @@ def test_a_summary_replaces_the_turns_before_it(endpoint):
     )
     (trace,) = play(environment, endpoint).traces
     assert trace.metrics["turns"] == 4
+    replies = [trace.nodes[each["node"]].message.content for each in trace.info["turn_rewards"]]
+    assert replies == [turn["reply"] for turn in trace.info["turns"]]
     roles = [
         [message["role"][0] for message in request["messages"]] for request in endpoint.requests
     ]
@@ -284,3 +297,13 @@ def test_tasks_name_their_levels():
         "vagen/Sokoban-v0/val/8",
     ]
     assert len({task.key for task in tasks}) == 2
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_task_of_another_environment_is_refused(endpoint, change):
+    environment = load_environment("vagen/FrozenLake-v0", num_levels=1)
+    (task,) = environment.taskset
+    episode = play(environment, endpoint, **change)
+    assert not episode.ok
+    assert says_both(str(episode.errors), task.data.model_dump(), change)
+    assert not endpoint.requests

@@ -15,6 +15,7 @@ import qwen
 import torch
 import verl.utils.torch_functional as verl_functional
 from omegaconf import OmegaConf
+from other_rows import CHANGES, says_both
 from verl.experimental.agent_loop import agent_loop
 from verl.protocol import DataProto
 from verl.trainer.ppo import core_algos, ray_trainer
@@ -96,12 +97,13 @@ def worker_of(processor, server, response_length):
     return worker
 
 
-def play(processor, seed, response_length=600, **options):
+def play(processor, seed, response_length=600, change=None, **options):
     (row,) = verl_env.levels(
         ID, split="val", first_seed=seed, num_levels=1, **{**OPTIONS, **options}
     )
     server = Server(processor.tokenizer, row["extra_info"])
     worker = worker_of(processor, server, response_length)
+    asked = {**row["extra_info"], **(change or {})}
     loop = hydra.utils.instantiate(
         agent_loop._agent_loop_registry[verl_env.NAME],
         trainer_config=agent_loop.DictConfigWrap(worker.config),
@@ -115,7 +117,7 @@ def play(processor, seed, response_length=600, **options):
     )
 
     async def run():
-        output = await loop.run({}, raw_prompt=row["prompt"], extra_info=row["extra_info"])
+        output = await loop.run({}, raw_prompt=row["prompt"], extra_info=asked)
         return output, await worker._agent_loop_postprocess(output, False, raw_prompt=row["prompt"])
 
     loop.loop = asyncio.new_event_loop()
@@ -304,3 +306,11 @@ def test_prompts_show_all_turns_and_no_other_policy_is_taken():
     )
     with pytest.raises(ConfigError, match=r"context='last:2' is not possible with verl"):
         list(verl_env.levels(ID, num_levels=1, context="last:2"))
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_row_of_another_environment_is_refused(processor, change):
+    (row,) = verl_env.levels(ID, split="val", first_seed=5, num_levels=1, **OPTIONS)
+    with pytest.raises(ConfigError) as refused:
+        play(processor, 5, change=change)
+    assert says_both(str(refused.value), row["extra_info"], change)
