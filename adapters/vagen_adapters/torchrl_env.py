@@ -6,7 +6,7 @@ accepts any environment of the package and your own.
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import gymnasium as gym
 
@@ -33,7 +33,7 @@ def _text(_space: UnicodeText, device: Any = None, **_: Any) -> NonTensor:
 class InfoReader(BaseInfoDictReader):  # type: ignore[misc]
     """Reads `level` and `turn` from `info` as non-tensors; the turn is None after a reset."""
 
-    info_spec: dict[str, TensorSpec] = {
+    info_spec: ClassVar[dict[str, TensorSpec]] = {
         "level": NonTensor((), example_data={}),
         "turn": NonTensor((), example_data=None),
     }

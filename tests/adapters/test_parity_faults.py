@@ -168,7 +168,7 @@ FAULTS = {
         passed_on(action=planted.space_the_tags), "truncated", "played", "turn 0: sampled was"
     ),
     "a reply is played twice": Fault(
-        passed_on(planted.Twice), "truncated", "played pictures read", "unsampled"
+        passed_on(planted.Twice), "truncated", "played pictures read", "turn 1: sampled was"
     ),
     "the last reply isn't played": Fault(
         passed_on(planted.LosesTheLast),
