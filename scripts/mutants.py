@@ -55,6 +55,8 @@ settings.register_profile(
 settings.load_profile("mutants")
 """
 """Any failing example kills a mutant; to look for a small one takes longer than all tests."""
+WITHOUT = ("-m", "not sim", "-k", "not megabyte")
+"""Tests of simulators, and of a megabyte, which takes mutmut's wrappers longer than a test may."""
 MODULES: dict[str, tuple[str, ...]] = {
     "vagen_envs/forking.py": (
         "tests/contracts/test_fork_and_restore.py",
@@ -234,7 +236,7 @@ def copy_tree(paths: Sequence[str], tests: Sequence[str]) -> None:
         "only_mutate": list(paths),
         "also_copy": list(BESIDE),
         "pytest_add_cli_args_test_selection": chosen,
-        "pytest_add_cli_args": ["-p", "no:cacheprovider", "-p", "no:xdist", "-m", "not sim"],
+        "pytest_add_cli_args": ["-p", "no:cacheprovider", "-p", "no:xdist", *WITHOUT],
         "use_git_change_detection": False,
     }
     lines = [f"{key} = {json.dumps(value)}" for key, value in mutmut.items()]

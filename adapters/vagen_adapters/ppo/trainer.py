@@ -8,14 +8,12 @@ logging and checkpoints. TRL has had no PPO trainer since 1.16.
 from __future__ import annotations
 
 import logging
-import math
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
-from accelerate.utils import AutocastKwargs, DistributedDataParallelKwargs
 from torch import Tensor
 from transformers import EarlyStoppingCallback
 
@@ -44,14 +42,13 @@ from vagen_adapters.ppo.experience import (
 )
 from vagen_adapters.ppo.family_checks import check_layout, check_model, vision_cache_for
 from vagen_adapters.ppo.generation import TILE, model_inputs
-from vagen_adapters.ppo.gradient_norms import gradient_norms
 from vagen_adapters.ppo.introspection import base_of
 from vagen_adapters.ppo.metrics import mean
+from vagen_adapters.ppo.optimizing import GO_BACK, OptimizingTrainer
 from vagen_adapters.ppo.packing import Advantages, trained_tokens
 from vagen_adapters.ppo.reasoning import credit_words
 from vagen_adapters.ppo.rollout import Progress, Score
 from vagen_adapters.ppo.rollout_worker import MakeSampler, RolloutWorker, seed_of
-from vagen_adapters.ppo.saving import SavingTrainer
 from vagen_adapters.ppo.scoring import Nucleus
 from vagen_adapters.ppo.stopping import StopRequest
 from vagen_adapters.ppo.trajectories import Trajectories
@@ -62,16 +59,11 @@ WIDEST_GAP = 0.02
 """Mean difference of a sampled token's log-probability between sampler and trainer that the log
 warns of.
 """
-MOST_SKIPPED = 10
-"""Updates in a row with gradients that aren't finite, after which a run ends."""
-GO_BACK = (
-    "resume from a checkpoint with a lower max_grad_norm, or begin anew with a lower learning_rate"
-)
 VISION_CACHE = 2**30
 """Bytes of each process for cached features of frozen vision towers."""
 
 
-class MultiTurnPPOTrainer(SavingTrainer):
+class MultiTurnPPOTrainer(OptimizingTrainer):
     """Trains a vision-language policy on environments that are played in turns.
 
     Args:
@@ -103,7 +95,6 @@ class MultiTurnPPOTrainer(SavingTrainer):
 
     args: MultiTurnPPOConfig
     model: ActorCritic
-    optimizer: Any
 
     actor_critic_class: type[ActorCritic] = ActorCritic
     _tag_names = ["trl", "multi-turn-ppo"]  # noqa: RUF012 - TRL's name and form
@@ -161,7 +152,7 @@ class MultiTurnPPOTrainer(SavingTrainer):
         ):
             self.get_optimizer_cls_and_kwargs(args)
         actor_critic = load_actor_critic(self.actor_critic_class, model, args)
-        super().__init__(  # type: ignore[no-untyped-call]
+        super().__init__(
             model=actor_critic,
             args=args,
             data_collator=lambda steps: steps[0],
@@ -195,9 +186,6 @@ class MultiTurnPPOTrainer(SavingTrainer):
             make_sampler=make_sampler,
         )
         self._experience: Experience | None = None
-        self._finite_gradients = True
-        self._skipped_in_a_row = 0
-        self._metrics: dict[str, list[float]] = defaultdict(list)
 
     @staticmethod
     def _check_callbacks(callbacks: Sequence[Any], args: MultiTurnPPOConfig) -> None:
@@ -512,83 +500,7 @@ class MultiTurnPPOTrainer(SavingTrainer):
         )
         return found
 
-    def _record(self, entries: Mapping[str, float]) -> None:
-        for name, entry in entries.items():
-            self._metrics[name].append(entry)
-
     # -- what Trainer asks for ---------------------------------------------------------------------
-
-    def _build_accelerator_args(self, **options: Any) -> dict[str, Any]:
-        """Save two copies: gradients live in DDP's buckets, and autocast keeps no rounded
-        weights.
-        """
-        found: dict[str, Any] = super()._build_accelerator_args(**options)
-        for handler in found["kwargs_handlers"]:
-            if isinstance(handler, DistributedDataParallelKwargs):
-                handler.gradient_as_bucket_view = True
-        found["kwargs_handlers"].append(AutocastKwargs(cache_enabled=False))
-        return found
-
-    def create_optimizer(self, model: Any = None) -> Any:
-        """AdamW, or what `optim` names, with the critic's own learning rate."""
-        if self.optimizer is None:
-            cls, options = self.get_optimizer_cls_and_kwargs(self.args)
-            policy, critic = self.model.trainable(critic=False), self.model.trainable(critic=True)
-            groups = [
-                {
-                    "params": policy,
-                    "lr": self.args.learning_rate,
-                    "weight_decay": self.args.weight_decay,
-                },
-                {
-                    "params": critic,
-                    "lr": self.args.critic_learning_rate,
-                    "weight_decay": self.args.weight_decay,
-                },
-            ]
-            self.optimizer = cls([group for group in groups if group["params"]], **options)
-        return self.optimizer
-
-    def _clip_grad_norm(self, model: Any) -> Any:
-        """Clip policy and critic separately to `max_grad_norm`: a critic's large errors would slow
-        the policy.
-
-        DeepSpeed has clipped them together by now.
-        """
-        if self.args.log_gradient_norms:
-            self._record(gradient_norms(self.model.policy))
-        clip, most = self.accelerator.clip_grad_norm_, self.args.max_grad_norm
-        if not self.is_deepspeed_enabled and self.args.critic_kind != "none":
-            of_critic = float(clip(self.model.trainable(critic=True), most))
-            self._record({"critic/grad_norm": of_critic})
-            self._finite_gradients &= math.isfinite(of_critic)
-        return clip(self.model.trainable(critic=False), most)
-
-    def _get_grad_norm(self, model: Any, grad_norm: Any = None) -> Any:
-        norm = super()._get_grad_norm(model, grad_norm)
-        finite, self._finite_gradients = self._finite_gradients and math.isfinite(float(norm)), True
-        if self.accelerator.scaler is None:  # a scaler of float16 skips such updates itself
-            self._skip_unless(finite, model)
-        return norm
-
-    def _skip_unless(self, finite: bool, model: Any) -> None:
-        """Skip an update whose gradients aren't finite: it would break the weights."""
-        self._record({"update/skipped": float(not finite)})
-        self._skipped_in_a_row = 0 if finite else self._skipped_in_a_row + 1
-        if finite:
-            return
-        if self.is_deepspeed_enabled or self._skipped_in_a_row == MOST_SKIPPED:
-            times = (
-                "which DeepSpeed can't skip"
-                if self.is_deepspeed_enabled
-                else f"{MOST_SKIPPED} in a row"
-            )
-            raise TrainingDataError(
-                f"the gradients of update {self.state.global_step} aren't finite, {times}; "
-                f"{GO_BACK}"
-            )
-        for parameter in model.parameters():
-            parameter.grad = None
 
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
         """Add the means since the last log."""
