@@ -159,8 +159,7 @@ def test_vine_equals_arithmetic_on_lists(batch, gamma):
             {turn: rewards[turn] + gamma * after.get(turn, 0.0) - worth[turn] for turn in turns}
         )
     assert_turns(ppo.vine(batch, gamma=gamma), batch, expected)
-    if gamma == 1.0:
-        assert_turns(ppo.vine(batch), batch, expected)
+    assert torch.equal(ppo.vine(batch).advantages, ppo.vine(batch, gamma=1.0).advantages)
 
 
 @pytest.mark.parametrize("scale", [0.1, 1.0, 1000.0])

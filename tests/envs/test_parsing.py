@@ -561,6 +561,22 @@ def test_what_is_a_thinking_models_own(reply, native, executed):
     assert Grammar(MOVES, "no_think").parse("<answer>Up</answer>").native_thinking is None
 
 
+@pytest.mark.parametrize("arrows", ["↑ → ↓", "← → ↓ → ↑", "⬆️ → ⬇️"])
+def test_an_arrow_that_may_stand_between_two_others_is_no_action(arrows):
+    parsed = KINDS["grid"].parse(f"<think>x</think><answer>{arrows}</answer>")
+    assert (parsed.actions, codes(parsed)) == ((), ["unclear_answer"])
+
+
+@pytest.mark.parametrize(
+    ("layout", "strategy", "paid"),
+    [("flat", "free_think", True), ("nested", "grounding", False)],
+)
+def test_the_successors_parser_pays_a_reply_with_text_around_it(layout, strategy, paid):
+    grammar = Grammar(MOVES, strategy, layout=layout, reasoning="required", parsing="released")
+    parsed = grammar.parse(f"So {grammar.render(['Up'], reasoning='-', observation='-')} there.")
+    assert ([each.text for each in parsed.actions], parsed.well_formed) == (["Up"], paid)
+
+
 def test_of_an_objects_keys_the_surer_one_is_the_answer():
     for reply in ('{"answer": "Down", "action": "Up"}', '{"action": "Up", "answer": "Down"}'):
         assert [each.text for each in KINDS["grid"].parse(reply).actions] == ["Down"]

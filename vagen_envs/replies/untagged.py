@@ -80,4 +80,4 @@ def _last_paragraph(text: str, end: int) -> Span | None:
     start = text.rstrip().rfind("\n\n") + 2
     before = text[: max(0, start - 2)].rstrip()
     alone = start > 1 and "\n" not in text[start:].strip() and end == len(text)
-    return (start, len(text)) if alone and before.endswith((".", "!", "。", "！")) else None
+    return (start, len(text)) if alone and before.endswith((".", "!", "。")) else None

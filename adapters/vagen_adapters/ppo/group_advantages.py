@@ -152,7 +152,7 @@ def _above_others(x: Tensor, group: Tensor) -> Tensor:
     """The difference from the mean of the group's others; 0 where there are none."""
     total, size = _sums(x, group)
     above = x - (total - x) / (size - 1).clamp(min=1)
-    return above.masked_fill(_alike(x, group) | (size < 2), 0)
+    return above.masked_fill(_alike(x, group), 0)
 
 
 def _alike(x: Tensor, group: Tensor) -> Tensor:
