@@ -537,6 +537,14 @@ def test_an_action_says_where_it_stands(kind, answer, wanted):
         assert all(each.end <= len(reply) for each in found)
 
 
+def test_what_is_unknown_after_the_last_action_that_counts_is_one_too_many():
+    reply = "<answer>Up, Down, Jump</answer>"
+    found = Grammar(MOVES, "no_think", max_actions=2).parse(reply).problems
+    assert [(each.code, reply[each.start : each.end]) for each in found] == [
+        ("too_many_actions", " Jump")
+    ]
+
+
 def test_too_many_actions_of_the_table_are_named_from_the_last_one():
     reply = "<answer>2 Up, Left x2</answer>"
     found = Grammar(MOVES, "no_think", max_actions=2).parse(reply).problems
