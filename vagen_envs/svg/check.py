@@ -50,7 +50,8 @@ XLINK = "http://www.w3.org/1999/xlink"
 register_namespace("", SVG)
 register_namespace("xlink", XLINK)
 
-_REFERENCE = re.compile(r"""url\(\s*["']?#([^"')]*)["']?\s*\)""")
+URL = re.compile(r"""\s*url\(\s*["']?#([^\s"')]+)["']?\s*\)\s*(.*)""", re.IGNORECASE | re.DOTALL)
+"""The id that a value refers to, and what follows."""
 _DATA = re.compile(
     r"\s*data:(?:image/[\w+]+|text/plain)?(?:;charset=[\w-]+)?(;base64)?,", re.IGNORECASE
 )
@@ -239,11 +240,6 @@ def _remove_references(element: Element, ids: Collection[str | None], nested: bo
             del element.attrib[full_name]
             if name in ("image", "feImage") and (data := _image(value, nested)):
                 element.set(full_name, data)
-        elif attribute == "filter":
-            asked = _REFERENCE.fullmatch(value.strip())
-            if asked and asked[1] not in ids:
-                # A browser draws the element without such a filter, resvg doesn't draw it.
-                del element.attrib[full_name]
 
 
 def _image(url: str, nested: bool) -> str | None:

@@ -18,7 +18,7 @@ from xml.etree.ElementTree import Element
 import numpy as np
 from fontTools.misc.transform import Identity, Offset, Transform
 
-from vagen_envs.svg.check import XLINK, local_name, natural_size, pixels, view_box
+from vagen_envs.svg.check import URL, XLINK, local_name, natural_size, pixels, view_box
 from vagen_envs.svg.outlines import Points, apply, outlines_of, read_transform, shape_of
 from vagen_envs.svg.styles import Rgba, Style, colour, hexadecimal, opacity, style_of
 
@@ -31,7 +31,6 @@ MAX_ELEMENTS = 5_000
 """Visited, references followed."""
 MAX_DEPTH = 128
 
-_URL = re.compile(r"""\s*url\(\s*["']?#([^\s"')]+)["']?\s*\)\s*(.*)""", re.IGNORECASE | re.DOTALL)
 _PATTERN = (0.5, 0.5, 0.5, 1.0)
 """The colour that stands for a pattern's."""
 
@@ -239,7 +238,7 @@ class _Walk:
         stated = place.style.get(name, default)
         current = place.style.get("color", "black")
         rgba: Rgba | None = _PATTERN
-        if match := _URL.fullmatch(stated):
+        if match := URL.fullmatch(stated):
             target = self.ids.get(match[1])
             rgba = (
                 self._server(target) if target is not None else colour(match[2] or "none", current)

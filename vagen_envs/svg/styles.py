@@ -9,7 +9,7 @@ import functools
 import math
 import operator
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, MutableMapping
 from typing import Any
 from xml.etree.ElementTree import Element
 
@@ -18,7 +18,7 @@ import numpy as np
 import tinycss2
 import tinycss2.color5
 
-from vagen_envs.svg.check import local_name, pixels
+from vagen_envs.svg.check import URL, local_name, pixels
 from vagen_envs.svg.outlines import read_transform
 
 Style = Mapping[str, str]
@@ -95,9 +95,11 @@ def resolve(root: Element) -> dict[Element, Style]:
 
     CSS that resvg doesn't read is rewritten in place: sheets become `style` attributes, variables
     and newer colour functions are replaced, and so are units in `transform`. A paint that is no
-    colour is inherited, as in browsers.
+    colour is inherited, as in browsers, and a filter that isn't there is left out: resvg wouldn't
+    draw the element.
     """
     sheets = _sheet_styles(root)
+    filters = {each.get("id") for each in root.iter() if local_name(each) == "filter"}
     found: dict[Element, Style] = {}
     todo: list[tuple[Element, Style]] = [(root, {})]
     while todo:
@@ -114,10 +116,12 @@ def resolve(root: Element) -> dict[Element, Style]:
                 **{name: value for name, value in css.items() if name.startswith("--")},
             }
             css = {name: _resolved(name, value, variables) for name, value in css.items()}
+            _leave_out_missing(css, filters)
             element.set(
                 "style",
                 ";".join(f"{name}:{value}" for name, value in css.items() if name[:2] != "--"),
             )
+        _leave_out_missing(element.attrib, filters)
         for name in _PAINTS & element.attrib.keys():
             element.set(name, _resolved(name, element.attrib[name], variables))
         for name in _GEOMETRY & css.keys():
@@ -129,6 +133,13 @@ def resolve(root: Element) -> dict[Element, Style]:
         todo += [(child, variables) for child in element]
         found[element] = {**element.attrib, **css}
     return found
+
+
+def _leave_out_missing(style: MutableMapping[str, str], filters: Collection[str | None]) -> None:
+    """Remove `filter` where it refers to none of these ids."""
+    asked = URL.fullmatch(style.get("filter", ""))
+    if asked and not asked[2] and asked[1] not in filters:
+        del style["filter"]
 
 
 def background_of(root: Element) -> Rgba | None:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 from xml.etree.ElementTree import Element
 
 import cssselect2
 import tinycss2
+from fontTools.misc.transform import Identity
 
-from vagen_envs.svg.check import SVG, XLINK, local_name, pixels
-from vagen_envs.svg.styles import MEDIA, colour, flat_rules, is_calculated
+from vagen_envs.svg.check import SVG, XLINK, local_name, natural_size, pixels
+from vagen_envs.svg.outlines import read_transform
+from vagen_envs.svg.styles import MEDIA, Style, colour, flat_rules, is_calculated
 
 MOST_MATCHED = 2000
 """Elements whose rules are compared; more would take too long of a drawing's time."""
@@ -71,7 +74,10 @@ _UNITS = re.compile(r"(?<![\w#.-])[-+]?[\d.]+(ch|r?lh|rem|v[whib]|vmax|vmin|[sld
 _DEEP = re.compile(
     r"(matrix3d|perspective|rotate3d|rotate[xyz]|scale3d|scalez|translate3d|translatez)\("
 )
-_TURNED = re.compile(r"rotate|skew|matrix")
+_DIRECTED = re.compile(r"url\(|drop-shadow\(")
+"""Filters that depend on directions, and are drawn along the picture's."""
+_STRAIGHT = 1e-9
+"""More than rounding leaves in a matrix without rotation."""
 _MIXED_ANOTHER_WAY = ("color(", "lab(", "lch(", "oklab(", "oklch(")
 """Between colours of these kinds a browser's gradient doesn't go through sRGB."""
 _TEXTS = frozenset({"class", "content", "d", "font-family", "href", "id", "points", "title"})
@@ -80,21 +86,25 @@ _BOLD = re.compile(r"\b(bold|bolder|[6-9]00|italic|oblique|small-caps)\b")
 _MASK = re.compile(r"(url\([^)]*\)|none|inherit|initial|unset)?")
 
 
-def without_effect(root: Element) -> tuple[str, ...]:
+def without_effect(
+    root: Element, drawn: Element, styles: Mapping[Element, Style]
+) -> tuple[str, ...]:
     """The names of elements, properties, functions and at-rules that aren't drawn as in a browser,
     sorted.
 
     Args:
         root: of the SVG as it was written, before anything is removed from it.
+        drawn: the root of what is drawn, cleaned.
+        styles: of its elements, resolved.
     """
     found: set[str] = set()
     if "transform" in root.attrib:
         found.add("transform of <svg>")
     if _has_selectors_across_use(root):
         found.add("selector across <use>")
-    if _is_stretched(root):
+    if _is_stretched(drawn):
         found.add('preserveAspectRatio="none" of <svg>')
-    found |= _of_filters(root)
+    found |= _of_filters(drawn, styles)
     for element in root.iter():
         name = local_name(element)
         if name in _ELEMENTS:
@@ -114,21 +124,24 @@ def without_effect(root: Element) -> tuple[str, ...]:
 def _is_stretched(root: Element) -> bool:
     """Whether a browser stretches the SVG to its `<img>`: it has no proportions of its own."""
     kept = root.get("preserveAspectRatio", "").split()[:1]
-    return kept == ["none"] and not {"width", "height"} <= root.attrib.keys()
+    has_size = all(math.isfinite(pixels(root.get(side))) for side in ("width", "height"))
+    width, height = natural_size(root)
+    return kept == ["none"] and not has_size and width != height
 
 
-def _of_filters(root: Element) -> set[str]:
+def _of_filters(root: Element, styles: Mapping[Element, Style]) -> set[str]:
     """Filters on turned elements, and blurs that their filter's region cuts."""
     found: set[str] = set()
-    todo = [(root, False)]
+    todo = [(root, Identity)]
     while todo:
-        element, turned = todo.pop()
-        turned = turned or bool(_TURNED.search(element.get("transform", "")))
-        if turned and "filter" in element.attrib:
+        element, outer = todo.pop()
+        style = styles[element]
+        matrix = outer.transform(read_transform(style.get("transform")))
+        if _DIRECTED.search(style.get("filter", "")) and max(map(abs, matrix[1:3])) > _STRAIGHT:
             found.add("filter of a rotated element")
         if local_name(element) == "filter" and _cuts_blur(element):
             found.add("<feGaussianBlur> at the edge of its filter")
-        todo += [(child, turned) for child in element]
+        todo += [(child, matrix) for child in element]
     return found
 
 

@@ -121,8 +121,9 @@ def answer(text: str, size: int, renderer: str) -> Drawing:
     """Draw a text, whatever it is."""
     try:
         root = clean(text)
-        unread = without_effect(parse(text))  # `clean` has removed some of it
-        marks = marks_of(root, resolve(root), size)
+        styles = resolve(root)
+        unread = without_effect(parse(text), root, styles)
+        marks = marks_of(root, styles, size)
         return Drawing(np.asarray(draw(root, size, renderer)), None, tuple(marks), unread)
     except SvgError as error:
         problem = str(error)
