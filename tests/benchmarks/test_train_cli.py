@@ -79,7 +79,7 @@ def run(*words):
         (["-s", "neftune_noise_alpha=5.0"], "neftune_noise_alpha=5.0 is not valid"),
         (["-s", "optim=galore_adamw"], "optim="),
         (["-s", 'quantization_config={{"load_in_4bit": true}}'], "(QLoRA) aren't trained here"),
-        (["-s", "deepspeed={zero_json}"], "these settings need a library: PackageNotFoundError"),
+        (["-s", "deepspeed={zero_json}"], "The 'deepspeed>="),
         (["-s", "use_cpu=true", "--plan", "--gpus", "8"], "add --gpu-memory"),
         (["--recipe", "vagen-full", "-s", "use_cpu=true"], "--without-reasoning-reward"),
         (["--recipe", "vagen-bas"], "Did you mean 'vagen-base'"),
