@@ -591,9 +591,45 @@ def test_of_an_objects_keys_the_surer_one_is_the_answer():
 
 
 def test_a_last_line_after_a_sentence_is_an_answer_whatever_ends_the_sentence():
-    for end in (".", "!", "。", "！"):
+    for end in (".", "!", "。", "！", ".**", "! 🎉"):
         parsed = KINDS["grid"].parse(f"The way is free{end}\n\nUp")
         assert [each.text for each in parsed.actions] == ["Up"]
+
+
+@pytest.mark.parametrize(
+    "again", ["Up, Left", "**Up**\nLeft", "- Up\n- Left", "`Up` and `Left`", "Direction: Up, Left"]
+)
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "I go up!\nThen left!\n\n",
+        "I go up, then left.\n",
+        "I will move up and left to reach the goal\n\n",
+        "My final answer: up, left.\n\n",
+        "1. I go up.\n2. I go left.\n\n",
+        "1. Up\n2. Left\n\n",
+    ],
+)
+def test_actions_that_a_last_line_repeats_execute_once(sentence, again):
+    for form in ("{}", "<answer>{}</answer>", "<think>x</think>{}", "<answer>{}"):
+        parsed = KINDS["grid"].parse(form.format(sentence + again))
+        assert [each.text for each in parsed.actions] == ["Up", "Left"]
+
+
+def test_a_sentence_before_other_actions_in_a_last_line():
+    """The last line counts where it stands alone; in one answer it isn't clear which of two counts."""
+    said = "I go up, then left.\n\nDown"
+    assert [each.text for each in KINDS["grid"].parse(said).actions] == ["Down"]
+    parsed = KINDS["grid"].parse(f"<answer>{said}</answer>")
+    assert (parsed.actions, parsed.unclear) == ((), True)
+
+
+@pytest.mark.parametrize(
+    "steps",
+    ["First up.\nThen left.\n\nThen down.", "Up.\n\nLeft\n\nDown", "Plan: up.\nLeft.\nDown."],
+)
+def test_steps_on_lines_of_their_own_are_one_plan(steps):
+    assert [each.name for each in KINDS["grid"].parse(steps).actions] == ["Up", "Left", "Down"]
 
 
 def test_apostrophes_are_alike():

@@ -46,6 +46,11 @@ _REASON = re.compile(
 _REMARK = re.compile(r"[HD(][BKJVMGWL]+(?=[)SPRH]|$)[)]*")
 """Beside a call a thing is named alone too, as in "pick(1, 2, 3)  # red cube"."""
 _END = re.compile(r"[SPRCDH)]*\Z")
+_LAST_LINES = re.compile(r"(?:P[)]*R|RR)(?:[LQXWGBKSPRDH(]*C)?+[SPRDH(]*(?=[AN])[^LQWGBKJVM?]*\Z")
+"""Nothing but actions, with a heading or none, after a sentence's end or an empty line."""
+_NO_BARE_LIST = re.compile(r"[LQXWGBKJVM]|N[PCD)]+A")
+_SENTENCE = re.compile(r"(?:[LQXWGBKSPRDH(]*C)?+[^LQWGBKJVM]*[LQWGBKJVM]")
+"""Words beyond a heading such as "Plan:", which leads to all the lines that follow it."""
 
 
 def read_table(
@@ -97,6 +102,23 @@ def _read(piece: str, offset: int, separator: str, grammar: ActionGrammar) -> li
     """The actions of an answer that isn't JSON; `None` if it has no form of the table."""
     tokens = Tokens(undressed(piece, separator, grammar), offset, grammar).tokens()
     letters = "".join(token.letter for token in tokens)
+    calls = isinstance(grammar, Calls)
+    found = _listed(letters, tokens, calls)
+    last_lines = _LAST_LINES.search(letters)
+    if last_lines is None:
+        return found
+    at = last_lines.start()
+    said = _listed(letters[:at], tokens[:at], calls)
+    again = _listed(letters[at:], tokens[at:], calls)
+    if not said or not again:
+        return found
+    if [action.text for action in said] == [action.text for action in again]:
+        return again if _NO_BARE_LIST.search(letters[:at]) else found
+    return None if _SENTENCE.match(letters[:at]) else found
+
+
+def _listed(letters: str, tokens: list[Token], calls: bool) -> list[Action] | None:
+    """The actions of a list; `None` if the letters of its tokens aren't those of one."""
     items: list[_Item] = []
     at = 0
     reasoned = False
@@ -107,10 +129,10 @@ def _read(piece: str, offset: int, separator: str, grammar: ActionGrammar) -> li
         if item is None:
             return None
         items.append(item)
-        at, reasoned = _past_reasons(letters, match.end(), isinstance(grammar, Calls))
+        at, reasoned = _past_reasons(letters, match.end(), calls)
     if not items or not _END.fullmatch(letters, at) or not _numbers_fit(items):
         return None
-    if isinstance(grammar, Calls) and any(item.repeats > 1 for item in items):
+    if calls and any(item.repeats > 1 for item in items):
         return None
     return [item.action for item in items for _ in range(item.repeats)]
 

@@ -26,6 +26,8 @@ _LABEL = re.compile(
     r"(?:[ ](?P<number>\d{1,2}))?[\s*_`\"]*(?:[:=]|\b(?:is|are)\b:?|\n)[\s*_`]*(?P<text>[^\n]+)",
     re.IGNORECASE | re.MULTILINE,
 )
+_SENTENCE_END = re.compile(r"[.!。][^\w\[\]?:,;]*\Z")  # markup and emoji may follow
+_LONGEST_END = 20  # characters
 _LEADS = frozenset(
     ("lead", "claim", "order", "filler")
 )  # parts of words that may stand before a label
@@ -80,4 +82,4 @@ def _last_paragraph(text: str, end: int) -> Span | None:
     start = text.rstrip().rfind("\n\n") + 2
     before = text[: max(0, start - 2)].rstrip()
     alone = start > 1 and "\n" not in text[start:].strip() and end == len(text)
-    return (start, len(text)) if alone and before.endswith((".", "!", "。")) else None
+    return (start, len(text)) if alone and _SENTENCE_END.search(before[-_LONGEST_END:]) else None
