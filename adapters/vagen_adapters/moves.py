@@ -22,6 +22,8 @@ from vagen_envs.replies import Names
 
 THOUGHTS = dict.fromkeys(("observation", "reasoning", "prediction", "think"), ".")
 """What stands in the fields of a reply that must not be empty."""
+FORMAT_TERMS = ("format", "remaining_format")
+"""Reward terms of the format; a solved episode also earns that of the turns that are left."""
 
 
 class Moves(gym.Wrapper[np.ndarray[Any, Any], Any, dict[str, Any], str], RecordConstructorArgs):
@@ -90,6 +92,6 @@ class Moves(gym.Wrapper[np.ndarray[Any, Any], Any, dict[str, Any], str], RecordC
         observation, reward, terminated, truncated, info = self.env.step(reply)
         turn: Turn = info["turn"]
         self.turn = turn
-        of_format = sum(term.value for term in turn.rewards if term.name == "format")
+        of_format = sum(term.value for term in turn.rewards if term.name in FORMAT_TERMS)
         info = {"is_success": turn.success}
         return observation["image"], float(reward) - of_format, terminated, truncated, info

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -59,6 +61,22 @@ def test_an_episode_is_that_of_the_replies_without_the_format_reward(env_id, str
         assert info == {"is_success": about["turn"].success}
         over = terminated or truncated
     assert (env.turn is None) == (not moves)
+
+
+@pytest.mark.parametrize("env_id", GRIDS)
+def test_a_solved_episode_earns_nothing_for_the_format_of_turns_that_are_left(env_id):
+    options = {"difficulty": 0, "max_turns": 20}
+    env, plain = Moves(gym.make(env_id, **options)), gym.make(env_id, format_reward=0.0, **options)
+    env.reset(seed=1)
+    plain.reset(seed=1)
+    terminated = False
+    while not terminated:
+        answer = plain.unwrapped.oracle_reply().rsplit("<answer>", 1)[1]
+        move = re.match(r"\w+", answer)[0]
+        _, reward, terminated, _, info = env.step(env.names.index(move))
+        assert reward == pytest.approx(plain.step(env.turn.reply)[1])
+    assert info == {"is_success": True}
+    assert "remaining_format" in {term.name for term in env.turn.rewards}
 
 
 @pytest.mark.parametrize(
