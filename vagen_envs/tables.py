@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import hashlib
 import itertools
 import json
@@ -60,6 +61,14 @@ def files_below(folder: Path, suffixes: Collection[str] = SUFFIXES) -> list[Path
     return sorted(path for path in folder.rglob("*") if path.suffix in suffixes and path.is_file())
 
 
+def encoding_of(start: bytes) -> str:
+    """The encoding of a text file that begins so: UTF-16 with its byte-order mark, else UTF-8,
+    whose mark Windows' editors write and utf-8-sig takes off.
+    """
+    marked = start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    return "utf-16" if marked else "utf-8-sig"
+
+
 def rows(
     file: Path, extra: str, failure: type[VagenError], columns: Collection[str] = ()
 ) -> Iterator[Any]:
@@ -75,16 +84,7 @@ def rows(
         MissingExtraError: pyarrow isn't installed.
     """
     if file.suffix == ".jsonl":
-        # Windows' editors begin a file with a byte-order mark, which utf-8-sig takes off.
-        with file.open(encoding="utf-8-sig", errors="replace") as lines:
-            for number, line in enumerate(lines, 1):
-                if line.strip():
-                    try:
-                        yield json.loads(line)
-                    except (ValueError, RecursionError) as error:
-                        raise failure(
-                            f"{file} line {number} is not JSON ({error}); fix that line"
-                        ) from error
+        yield from _json_lines(file, failure)
         return
     if file.suffix == ".json":
         yield from _json_list(file, failure)
@@ -107,9 +107,24 @@ def rows(
         raise failure(f"{file} can't be read ({error}); write it again") from error
 
 
+def _json_lines(file: Path, failure: type[VagenError]) -> Iterator[Any]:
+    with file.open("rb") as start:
+        encoding = encoding_of(start.read(2))
+    with file.open(encoding=encoding, errors="replace") as lines:
+        for number, line in enumerate(lines, 1):
+            if line.strip():
+                try:
+                    yield json.loads(line)
+                except (ValueError, RecursionError) as error:
+                    raise failure(
+                        f"{file} line {number} is not JSON ({error}); fix that line"
+                    ) from error
+
+
 def _json_list(file: Path, failure: type[VagenError]) -> list[Any]:
     try:
-        found = json.loads(file.read_text(encoding="utf-8-sig", errors="replace"))
+        data = file.read_bytes()
+        found = json.loads(data.decode(encoding_of(data), errors="replace"))
     except (OSError, ValueError, RecursionError) as error:
         raise failure(f"{file} is not JSON ({error}); write it again") from error
     if not isinstance(found, list):

@@ -338,6 +338,31 @@ LLAVA = {
             {"messages": [{"role": "user", "content": "How many?"}], "y": "3", "pics": ["a.png"]},
             {"messages": "prompt", "y": "answer", "pics": "images"},
         ),
+        (
+            {"question": "How many?", "answers": ["4", "3", "3"], "image": "a.png"},
+            {"question": "prompt", "answers": "answer", "image": "images"},
+        ),
+        (
+            {"q": "How many?", "answers": [{"answer": "3", "answer_id": 1}], "image": "a.png"},
+            {"q": "prompt", "answers": "answer", "image": "images"},
+        ),
+        (
+            {
+                "chat": [
+                    {
+                        "role": "user",
+                        "content": [{"type": "image"}, {"type": "text", "text": "How many?"}],
+                    },
+                    {"role": "assistant", "content": [{"type": "text", "text": "3"}]},
+                ],
+                "image": "a.png",
+            },
+            {"chat": "prompt", "image": "images"},
+        ),
+        (
+            {**LLAVA, "label": 3},
+            {"conversations": "prompt", "image": "images", "label": "answer"},
+        ),
     ],
 )
 @pytest.mark.parametrize("form", ["json", "jsonl"])
@@ -364,6 +389,11 @@ def test_rows_of_other_schemas_are_played_by_naming_their_columns(tmp_path, othe
         ({"answer": "answer"}, "has no prompt"),
         ({"question": "prompt"}, "answer=None is not a text or a number"),
         ({"question": "prompt", "answer": "prompt"}, "names a part twice"),
+        (
+            {"question": "prompt", "answer": "answer", "pic": "images"},
+            "no row has the column 'pic'",
+        ),
+        ({}, 'columns={"question": "prompt"}'),
     ],
 )
 def test_wrong_columns_are_said(tmp_path, columns, said):
@@ -373,7 +403,30 @@ def test_wrong_columns_are_said(tmp_path, columns, said):
         list(read_samples(path, columns))
 
 
-def test_an_empty_file_says_that_it_is_empty(tmp_path):
-    (tmp_path / "rows.jsonl").write_text("")
-    with pytest.raises(SampleError, match="is empty"):
-        list(read_samples(tmp_path / "rows.jsonl"))
+def test_a_conversation_keeps_what_was_answered_before_and_may_lack_a_picture(tmp_path):
+    (tmp_path / "a.png").write_bytes(png())
+    talk = [("human", "How many?"), ("gpt", "3"), ("human", "Which colour?"), ("gpt", "Red")]
+    turns = [{"from": speaker, "value": text} for speaker, text in talk]
+    rows = [LLAVA, {"id": "2", "conversations": turns}]
+    (tmp_path / "rows.json").write_text(json.dumps(rows))
+    columns = {"conversations": "prompt", "image": "images"}
+    first, second = read_samples(tmp_path / "rows.json", columns)
+    assert (len(first.images), len(second.images)) == (1, 0)
+    assert second.question == "How many?\nAnswer: 3\nWhich colour?"
+    assert second.reward_model.truth == "Red"
+
+
+@pytest.mark.parametrize(
+    ("name", "text"), [("a.jsonl", ""), ("b.jsonl", "\ufeff\n\n"), ("c.json", "[]"), ("d.json", "")]
+)
+def test_an_empty_file_says_that_it_is_empty(tmp_path, name, text):
+    (tmp_path / name).write_text(text)
+    for columns in ({}, {"q": "prompt", "i": "images"}):
+        with pytest.raises(SampleError, match="is empty"):
+            list(read_samples(tmp_path / name, columns))
+
+
+def test_a_folder_without_tables_is_told_of_lists(tmp_path):
+    (tmp_path / "llava.json").write_text(json.dumps([LLAVA]))
+    with pytest.raises(SampleError, match=r"give the path of a \.json list itself"):
+        list(read_samples(tmp_path, {"conversations": "prompt"}))

@@ -38,7 +38,7 @@ def read_episodes(path: str | Path) -> tuple[ThorEpisode, ...]:
     can be read.
     """
     try:
-        data = json.loads(Path(path).read_text(encoding="utf-8"))
+        data = json.loads(Path(path).read_bytes())  # which knows UTF-8 and UTF-16 with their marks
     except (OSError, ValueError) as error:
         why = f"episodes={str(path)!r} can't be read ({error}); give a JSON file as EB-Navigation's"
         raise ConfigError(why) from error

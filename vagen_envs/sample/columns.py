@@ -6,6 +6,8 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -37,7 +39,8 @@ def sample_row(row: Any, columns: Mapping[str, str], source: str, where: str) ->
     """The row in the schema of V-Triune's figure 9, from the columns of another schema.
 
     A prompt is a text, chat messages (`role` and `content`), or LLaVA's conversation (`from` and
-    `value`). Where no column is the answer, it is the conversation's last reply.
+    `value`). Where no column is the answer, it is the conversation's last reply; earlier ones stay
+    in the prompt. Of a list of people's answers, as VQA has them, the most frequent one counts.
 
     Args:
         row: a mapping.
@@ -46,21 +49,26 @@ def sample_row(row: Any, columns: Mapping[str, str], source: str, where: str) ->
         where: names the row in errors.
 
     Raises:
-        SampleError: the row lacks a column, or has no answer.
+        SampleError: the row lacks a column other than that of the pictures, which LLaVA's rows
+            without a picture lack, or has no answer.
     """
     if not isinstance(row, Mapping):
         raise SampleError(f"{where}: the row is {type(row).__name__}, not a mapping of columns")
     parts: dict[str, Any] = {"data_source": source, "ability": "vqa", "verifier": "mathverify"}
     for column, part in columns.items():
+        if part == "images":
+            parts[part] = row.get(column)
+            continue
         if column not in row:
             has = ", ".join(map(str, row))
             raise SampleError(f"{where}: there is no column {column!r}; the row has {has}")
         parts[part] = row[column]
-    messages = _messages(parts["prompt"], where)
-    answer = parts.get("answer")
-    if answer is None and messages and messages[-1]["role"] == "assistant":
-        answer = messages.pop()["content"]
-    if not isinstance(answer, str | int | float) or not str(answer).strip():
+    messages, reply = _conversation(_messages(parts["prompt"], where))
+    answer = _most_frequent(parts.get("answer"))
+    if answer is None:
+        answer = reply
+    said = isinstance(answer, str | int) or (isinstance(answer, float) and math.isfinite(answer))
+    if not said or not str(answer).strip():
         raise SampleError(
             f"{where}: answer={answer!r:.80} is not a text or a number; name the column of the "
             'answer, as in {"label": "answer"}'
@@ -84,6 +92,36 @@ def sample_row(row: Any, columns: Mapping[str, str], source: str, where: str) ->
     }
 
 
+def _most_frequent(answer: Any) -> Any:
+    """Of a list of people's answers the most frequent, and of those the first."""
+    if not isinstance(answer, list | tuple):
+        return answer
+    given = [each.get("answer") if isinstance(each, Mapping) else each for each in answer]
+    counts = Counter(each for each in given if isinstance(each, str | int | float))
+    return counts.most_common(1)[0][0] if counts else answer
+
+
+def _conversation(messages: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], Any]:
+    """What is asked, and the last reply. A later question may be about an earlier answer, which
+    becomes part of what is asked.
+    """
+    reply = None
+    while messages and messages[-1].get("role") == "assistant":
+        reply = messages.pop().get("content")
+    for message in messages:
+        if message.get("role") == "assistant":
+            message.update(role="user", content=f"Answer: {message.get('content')}")
+    return messages, reply
+
+
+def _content(content: Any) -> Any:
+    """The text of a message whose content is a list of parts; a picture's part says nothing."""
+    if not isinstance(content, list | tuple):
+        return content
+    texts = [part.get("text") for part in content if isinstance(part, Mapping)]
+    return "\n".join(text for text in texts if isinstance(text, str))
+
+
 def _messages(prompt: Any, where: str) -> list[dict[str, Any]]:
     if isinstance(prompt, str):
         return [{"role": "user", "content": prompt}]
@@ -93,7 +131,7 @@ def _messages(prompt: Any, where: str) -> list[dict[str, Any]]:
             role = _SPEAKERS.get(message["from"], message["from"])
             messages.append({"role": role, "content": message.get("value")})
         elif isinstance(message, Mapping):
-            messages.append(dict(message))
+            messages.append({**message, "content": _content(message.get("content"))})
     if not messages:
         raise SampleError(
             f"{where}: prompt={prompt!r:.80} is neither a text nor a conversation; name another "

@@ -46,8 +46,9 @@ class SampleConfig(EnvConfig):
     columns: Mapping[str, str] = field(default_factory=dict)
     """For a data set in another schema: its columns as parts of a sample, such as
     `{"question": "prompt", "answer": "answer", "image": "images"}`, or `{"conversations":
-    "prompt", "image": "images"}` for LLaVA's. Parts are `prompt`, `images`, `answer`,
-    `data_source`, `ability` and `verifier` (default `mathverify`)."""
+    "prompt", "image": "images"}` for LLaVA's. Parts are `prompt`, `images`, `answer` (of a list
+    of people's answers the most frequent), `data_source`, `ability` and `verifier` (default
+    `mathverify`)."""
     sources: Annotated[tuple[str, ...], Open(Several(Words(100), 16, 0))] = ()
     """The data sources that are played; all if empty."""
     max_side: Annotated[int, Whole(1, 4096), Open(Whole(1, 1024))] = 1024

@@ -42,17 +42,28 @@ def _samples_with_splits(
     if not top.exists():
         raise SampleError(f"{top} is neither a file nor a folder; correct the path")
     files = [top] if top.is_file() else tables.files_below(top)
-    readable = (*tables.SUFFIXES, ".json")
-    if not files or (top.is_file() and top.suffix not in readable):
-        raise SampleError(f"{top} has no samples; it needs {', '.join(readable)} files")
+    if not files or (top.is_file() and top.suffix not in (*tables.SUFFIXES, ".json")):
+        raise SampleError(
+            f"{top} has no samples; it needs {', '.join(tables.SUFFIXES)} files, or give the path "
+            "of a .json list itself"
+        )
     if not any(file.stat().st_size for file in files):
         raise SampleError(f"{top} is empty; write a sample into it")
+    pictures = [column for column, part in columns.items() if part == "images"]
+    count = 0
+    has_pictures = not pictures
     for file in files:
         split = tables.split_of_file(file, top)
         for number, row in enumerate(tables.rows(file, "verify", SampleError)):
             where = f"{file} row {number}"
             fields = sample_row(row, columns, file.stem, where) if columns else row
+            count += 1
+            has_pictures = has_pictures or pictures[0] in row
             yield sample_from_row(fields, where, file.parent), split
+    if not count:
+        raise SampleError(f"{top} is empty: no file has a row; write a sample into it")
+    if not has_pictures:
+        raise SampleError(f"{top}: no row has the column {pictures[0]!r}; correct columns")
 
 
 @dataclass(frozen=True)

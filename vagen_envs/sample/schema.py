@@ -139,6 +139,13 @@ def sample_from_row(row: Any, where: str = "row 0", folder: Path = Path()) -> Sa
         "the row", row, Mapping, "a mapping of fields", f"give it the fields {', '.join(FIELDS)}"
     )
     missing = [name for name in FIELDS if name not in row]
+    if not difflib.get_close_matches("reward_model", map(str, row), n=1, cutoff=0.8):
+        check.fail(
+            "reward_model",
+            None,
+            f"is missing; the row has {', '.join(map(str, row))}",
+            'add it, or say what the row\'s columns are, as in columns={"question": "prompt"}',
+        )
     for name in row:
         if name not in FIELDS and (
             meant := difflib.get_close_matches(str(name), missing, n=1, cutoff=0.8)

@@ -18,7 +18,6 @@ no licence that allows to ship them here.
 
 from __future__ import annotations
 
-import codecs
 import functools
 import hashlib
 import re
@@ -32,7 +31,7 @@ from xml.etree import ElementTree
 from vagen_envs.errors import ConfigError, LevelError, shown
 from vagen_envs.seeding import SPLITS, Split
 from vagen_envs.sokoban.levels import Level, Solutions, canonical_board, pushed_to, spread
-from vagen_envs.tables import SplitBy, place, split_of_file
+from vagen_envs.tables import SplitBy, encoding_of, place, split_of_file
 
 SUFFIXES = (".txt", ".xsb", ".sok", ".sb", ".ban", ".lvl", ".slc", "")
 """Of the files of a folder that are read, besides numbers, as in `screen.1`. A named file may be
@@ -285,13 +284,12 @@ def _text_of(file: Path) -> str:
     breaks.
     """
     data = file.read_bytes()
-    is_utf16 = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-    text = data.decode("utf-16" if is_utf16 else "utf-8-sig", errors="replace")
+    text = data.decode(encoding_of(data), errors="replace")
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _from_xml(file: Path, text: str) -> str:
-    """The boards of a collection in XML: `<Level>`s, each with its rows as `<L>`.
+    """The boards of a collection in XML: `<Level>`s, each with its rows as `<L>`, in any namespace.
 
     Raises:
         ConfigError: it isn't XML, or it defines entities, which may be made to fill the memory.
@@ -304,11 +302,11 @@ def _from_xml(file: Path, text: str) -> str:
         root = ElementTree.fromstring(text)  # noqa: S314  (expat, and entities are refused above)
     except ElementTree.ParseError as error:
         raise ConfigError(f"{file} is not XML that can be read ({error})") from error
-    return "\n\n".join(map(_rows_of_level, root.iter("Level")))
+    return "\n\n".join(map(_rows_of_level, root.iterfind(".//{*}Level")))
 
 
 def _rows_of_level(level: ElementTree.Element) -> str:
-    return "\n".join(row.text or "" for row in level.iter("L"))
+    return "\n".join(row.text or "" for row in level.iterfind("{*}L"))
 
 
 def _rows(line: str) -> list[str]:

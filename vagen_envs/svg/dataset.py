@@ -98,7 +98,7 @@ def load_dataset(name: str, max_length: int, split_by: SplitBy = "published") ->
     dataset = tables.distinct_by_split(usable(), split_by, left_out)
     kept = len(dataset.items)
     if not kept:
-        reasons = ", ".join(f"{count:,} {reason}" for reason, count in left_out.items())
+        reasons = ", ".join(f"{count:,} {reason}" for reason, count in left_out.items() if count)
         raise ConfigError(
             f"dataset={name!r} has no SVG of at most {max_length} characters "
             f"({reasons or 'it is empty'}); it needs .svg files, or .parquet, .arrow or .jsonl "
@@ -130,7 +130,8 @@ def _read(name: str) -> Iterator[Icon]:
             # Its folder may be a split; its own name says nothing.
             split = None if file == path else tables.split_of_file(file.parent / "_", path)
             place = file.name if file == path else file.relative_to(path).as_posix()
-            yield Icon(place, file.read_text(encoding="utf-8", errors="replace"), split)
+            data = file.read_bytes()
+            yield Icon(place, data.decode(tables.encoding_of(data), errors="replace"), split)
         elif file.suffix in tables.SUFFIXES:
             rows = tables.rows(file, "svg", ConfigError, _COLUMNS)
             yield from _icons(rows, str(file), tables.split_of_file(file, path))
@@ -145,6 +146,5 @@ def _icons(rows: Iterable[Any], source: str, split: Split | None = None) -> Iter
             raise ConfigError(
                 f"{source} has the row {shown(row)}; it needs Svg, and Filename for names"
             )
-        if isinstance(cells["svg"], str):
-            named = tables.split_named(str(cells.get("split")))
-            yield Icon(str(cells.get("filename") or number), cells["svg"], named or split)
+        named = tables.split_named(str(cells.get("split")))
+        yield Icon(str(cells.get("filename") or number), str(cells["svg"]), named or split)
