@@ -230,7 +230,7 @@ def _remove_references(element: Element, ids: Collection[str | None], nested: bo
         attribute = attribute.lower()
         if (
             space[1:] not in ("", XLINK, XML)
-            or attribute in ("src", "base", "srcset")
+            or attribute in ("src", "base", "srcset", "requiredfeatures")  # browsers have all
             or attribute.startswith("on")
         ):
             del element.attrib[full_name]

@@ -19,8 +19,9 @@ import numpy as np
 from fontTools.misc.transform import Identity, Offset, Transform
 
 from vagen_envs.svg.check import URL, XLINK, local_name, natural_size, pixels, view_box
+from vagen_envs.svg.colours import Rgba, colour, hexadecimal
 from vagen_envs.svg.outlines import Points, apply, outlines_of, read_transform, shape_of
-from vagen_envs.svg.styles import Rgba, Style, colour, hexadecimal, opacity, style_of
+from vagen_envs.svg.styles import Style, opacity, style_of
 
 Mark = tuple[str, str, str, float, float, float, float]
 """Shape, `"filled"` or `"outlined"`, colour as `#rrggbb`; left, top, right, bottom in pixels."""

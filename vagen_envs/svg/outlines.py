@@ -74,8 +74,6 @@ def read_transform(text: str | None) -> Transform:
     matrix = Identity
     for name, inside in _TRANSFORM.findall(text or ""):
         values = numbers(inside)
-        if "rad" in inside and "grad" not in inside:
-            values[:1] = [math.degrees(angle) for angle in values[:1]]
         with contextlib.suppress(KeyError, TypeError):
             matrix = matrix.transform(_FUNCTIONS[name](*values))
     return matrix

@@ -1,11 +1,8 @@
-"""The CSS of an SVG as far as the ground truth and resvg need it: cascade, variables and
-colours.
-"""
+"""The CSS of an SVG as far as the ground truth and resvg need it: cascade, variables and values."""
 
 from __future__ import annotations
 
 import contextlib
-import functools
 import math
 import operator
 import re
@@ -14,19 +11,33 @@ from typing import Any
 from xml.etree.ElementTree import Element
 
 import cssselect2
-import numpy as np
 import tinycss2
 import tinycss2.color5
 
 from vagen_envs.svg.check import URL, local_name, pixels
+from vagen_envs.svg.colours import Rgba, colour, decoded, hexadecimal
 from vagen_envs.svg.outlines import read_transform
 
 Style = Mapping[str, str]
-Rgba = tuple[float, float, float, float]
-"""Red, green, blue and alpha, from 0 to 1."""
 
 _PAINTS = frozenset({"color", "fill", "flood-color", "lighting-color", "stop-color", "stroke"})
-_GEOMETRY = frozenset({"cx", "cy", "height", "r", "rx", "ry", "width", "x", "y"})
+_PLACED = frozenset({"height", "width", "x", "y"})
+_GEOMETRY: dict[str, frozenset[str]] = {
+    "circle": frozenset({"cx", "cy", "r"}),
+    "ellipse": frozenset({"cx", "cy", "rx", "ry"}),
+    "image": _PLACED,
+    "rect": _PLACED | {"rx", "ry"},
+    "use": frozenset({"x", "y"}),
+}
+"""What CSS says of an element's place and size, as far as browsers listen."""
+_GEOMETRY_OF_ROOT = frozenset({"height", "width"})
+_TRANSFORMS = {
+    "linearGradient": "gradientTransform",
+    "radialGradient": "gradientTransform",
+    "pattern": "patternTransform",
+}
+"""Attributes that the property `transform` stands for (SVG 2, section 8.5)."""
+_LIGHTS = ("feDiffuseLighting", "feSpecularLighting")
 INHERITED = frozenset(
     {
         "color",
@@ -43,12 +54,12 @@ INHERITED = frozenset(
 """Inherited properties that are read (SVG 2, property index)."""
 _PATH = re.compile(r"""path\(\s*(["'])([^"']*)\1\s*\)""", re.IGNORECASE)
 _VARIABLE = re.compile(r"var\(\s*(--[\w-]+)\s*(?:,([^()]*(?:\([^()]*\)[^()]*)*))?\)")
-_CALC = re.compile(r"calc\(([\d.\s+*/px-]{1,100})\)")
-_MIX = re.compile(
-    r"color-mix\(\s*in\s+srgb\s*,"
-    r"\s*((?:[^(),%\s]|\([^()]*\))+)(?:\s+([\d.]+)%)?\s*,\s*((?:[^(),%\s]|\([^()]*\))+)(?:\s+([\d.]+)%)?\s*\)",
-    re.IGNORECASE,
+_DEGREES = {"deg": 1.0, "grad": 0.9, "rad": 180 / math.pi, "turn": 360.0}
+_UNIT = re.compile(
+    r"([+-]?(?:\d+\.?\d*|\.\d+))(deg|grad|rad|turn|cm|mm|in|pt|pc|em|rem|ex)\b", re.IGNORECASE
 )
+"""A number of a transform with a unit that isn't the one of the attribute."""
+_CALC = re.compile(r"calc\(([\d.\s+*/px-]{1,100})\)")
 _KEYWORDS = {
     word.lower(): word for word in ("none", "currentColor", "inherit", "initial", "transparent")
 }
@@ -56,35 +67,11 @@ _KEYWORDS = {
 _RESETS = ("revert", "revert-layer", "unset")
 """Of an inherited property they mean the inherited value here, where no sheet is older."""
 
-_LINEAR_OF_XYZ = {
-    "xyz-d65": (
-        (12831 / 3959, -329 / 214, -1974 / 3959),
-        (-851781 / 878810, 1648619 / 878810, 36519 / 878810),
-        (705 / 12673, -2585 / 12673, 705 / 667),
-    ),
-    "xyz-d50": (
-        (3.1341359, -1.6173864, -0.4906620),
-        (-0.9787955, 1.9162543, 0.0334423),
-        (0.0719554, -0.2289768, 1.4053860),
-    ),
-}
-"""From XYZ to linear sRGB (CSS Color 4, section 17), with D50 by the Bradford adaptation of its
-section 12.3.
-"""
-_SRGB_OF_P3 = (
-    (1.2249401763, -0.2249401763, 0.0),
-    (-0.0420569547, 1.0420569547, 0.0),
-    (-0.0196375546, -0.0786360456, 1.0982736001),
-)
-"""From linear Display P3 to linear sRGB, both with the white point D65 (CSS Color 4, section
-17).
-"""
 MEDIA = ("", "all", "screen")
 """Of style sheets that are read."""
 _DEEPEST_NESTING = 8
 _LONGEST_SELECTOR = 2000
 """Of nested rules; each level repeats the selectors around it."""
-_XYZ_OF_LAB = {"oklab": "xyz-d65", "oklch": "xyz-d65", "lab": "xyz-d50", "lch": "xyz-d50"}
 
 _Declaration = tuple[bool, str, str]
 """Whether it is `!important`, the property and its value."""
@@ -104,6 +91,8 @@ def resolve(root: Element) -> dict[Element, Style]:
     todo: list[tuple[Element, Style]] = [(root, {})]
     while todo:
         element, variables = todo.pop()
+        for name, value in element.attrib.items():
+            element.set(name, value.strip())  # resvg reads no number with blanks around it
         declared = sheets.get(element, []) + _declarations(element.get("style", ""))
         css = {
             name: value
@@ -124,15 +113,42 @@ def resolve(root: Element) -> dict[Element, Style]:
         _leave_out_missing(element.attrib, filters)
         for name in _PAINTS & element.attrib.keys():
             element.set(name, _resolved(name, element.attrib[name], variables))
-        for name in _GEOMETRY & css.keys():
-            element.set(name, css[name])
-        if path := _PATH.fullmatch(css.get("d", "")):
-            element.set("d", path[2])
-        elif css.get("d") == "none":
-            element.attrib.pop("d", None)
+        _as_attributes(element, css, element is root)
         todo += [(child, variables) for child in element]
         found[element] = {**element.attrib, **css}
+    for element in root.iter():
+        if local_name(element) == "filter":
+            _make_lights_linear(element, found)
     return found
+
+
+def _as_attributes(element: Element, css: Style, is_root: bool) -> None:
+    """Write properties that resvg reads from attributes alone as those."""
+    name = local_name(element)
+    placed = _GEOMETRY_OF_ROOT if is_root else _GEOMETRY.get(name, frozenset())
+    for each in placed & css.keys():
+        element.set(each, css[each])
+    if "transform" in css and name in _TRANSFORMS:
+        element.set(_TRANSFORMS[name], css["transform"].replace("none", ""))
+    if path := _PATH.fullmatch(css.get("d", "")):
+        element.set("d", path[2])
+    elif css.get("d") == "none":
+        element.attrib.pop("d", None)
+
+
+def _make_lights_linear(filter_element: Element, styles: Mapping[Element, Style]) -> None:
+    """Write the colours of lights in linear light where their filter works in it, as it does by
+    default: resvg takes them as they are.
+    """
+    of_filter = styles[filter_element].get("color-interpolation-filters", "linearRGB")
+    for light in filter_element:
+        style = styles[light]
+        space = style.get("color-interpolation-filters", of_filter)
+        lit = colour(style.get("lighting-color", "white"), style.get("color", "black"))
+        if local_name(light) in _LIGHTS and space.lower() == "linearrgb" and lit:
+            linear = hexadecimal(tuple(map(decoded, lit[:3])))
+            declared = [light.get("style", ""), f"lighting-color:{linear}"]
+            light.set("style", ";".join(filter(None, declared)))
 
 
 def _leave_out_missing(style: MutableMapping[str, str], filters: Collection[str | None]) -> None:
@@ -249,7 +265,8 @@ def _resolved(name: str, value: str, variables: Style) -> str:
     if "calc(" in value:
         value = _CALC.sub(_calculated, value)
     if name == "transform" and value != "none":
-        return f"matrix({' '.join(map(repr, read_transform(value)))})"
+        plain = _UNIT.sub(_without_unit, value)
+        return f"matrix({' '.join(map(repr, read_transform(plain)))})"
     word = value.strip()
     if name not in _PAINTS or word.lower().startswith(("url(", "context-")):
         return value
@@ -264,6 +281,13 @@ def _resolved(name: str, value: str, variables: Style) -> str:
         if word.startswith("#") or (word.lower().startswith("hsl(") and "," in word)
         else hexadecimal(rgba)
     )
+
+
+def _without_unit(match: re.Match[str]) -> str:
+    """The number of degrees or pixels."""
+    degrees = _DEGREES.get(match[2].lower())
+    length = pixels(match[0].lower()) if degrees is None else float(match[1]) * degrees
+    return repr(length)
 
 
 def is_calculated(value: str) -> bool:
@@ -285,69 +309,6 @@ def _calculated(match: re.Match[str]) -> str:
     except (ValueError, ZeroDivisionError):
         return match[0]
     return f"{total:g}"
-
-
-def hexadecimal(channels: tuple[float, ...]) -> str:
-    """Channels from 0 to 1 as `#rrggbb` or `#rrggbbaa`."""
-    return "#" + "".join(f"{round(255 * min(max(channel, 0.0), 1.0)):02x}" for channel in channels)
-
-
-@functools.lru_cache(maxsize=1024)
-def colour(text: str, current: str = "black") -> Rgba | None:
-    """What a CSS colour is; `None` if it isn't one."""
-    word = text.strip()
-    if (mix := _MIX.fullmatch(word)) is not None:
-        return _mixed(mix, current)
-    try:
-        parsed = tinycss2.color5.parse_color(current if word.lower() == "currentcolor" else word)
-        if white := _XYZ_OF_LAB.get(parsed.space):  # CSS Color 4, section 17
-            linear = np.array(_LINEAR_OF_XYZ[white]) @ parsed.to(white).coordinates
-            red, green, blue = map(_encoded, linear.tolist())
-        elif parsed.space == "display-p3":
-            linear = np.array(_SRGB_OF_P3) @ [_decoded(c) for c in parsed.coordinates]
-            red, green, blue = map(_encoded, linear.tolist())
-        elif parsed.space == "srgb-linear":
-            red, green, blue = map(_encoded, parsed.coordinates)
-        else:
-            red, green, blue = parsed.to("srgb").coordinates
-    except (
-        AttributeError,
-        NotImplementedError,
-        TypeError,
-        ValueError,
-    ):  # no colour, or of an unknown space
-        return None
-    return red, green, blue, parsed.alpha
-
-
-def _encoded(linear: float) -> float:
-    """A channel with sRGB's transfer function, which Display P3 shares."""
-    if linear <= 0.0031308:
-        return 12.92 * linear
-    encoded: float = 1.055 * linear ** (1 / 2.4) - 0.055
-    return encoded
-
-
-def _decoded(channel: float) -> float:
-    if channel <= 0.04045:
-        return channel / 12.92
-    decoded: float = ((channel + 0.055) / 1.055) ** 2.4
-    return decoded
-
-
-def _mixed(mix: re.Match[str], current: str) -> Rgba | None:
-    """A mixture in sRGB with premultiplied alpha (CSS Color 5, section 3)."""
-    one = colour(mix[1], current)
-    other = colour(mix[3], current)
-    first = float(mix[2] or (100 - float(mix[4]) if mix[4] else 50))
-    second = float(mix[4] or 100 - first)
-    whole = first + second
-    if one is None or other is None or whole <= 0:
-        return None
-    weights = np.array([first * one[3], second * other[3]]) / whole
-    alpha = float(weights.sum())
-    red, green, blue = (weights @ [one[:3], other[:3]] / (alpha or 1)).tolist()
-    return red, green, blue, alpha * min(1.0, whole / 100)
 
 
 def opacity(text: str | None) -> float:

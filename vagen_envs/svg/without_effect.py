@@ -15,8 +15,9 @@ import tinycss2
 from fontTools.misc.transform import Identity
 
 from vagen_envs.svg.check import SVG, XLINK, local_name, natural_size, pixels
+from vagen_envs.svg.colours import colour
 from vagen_envs.svg.outlines import read_transform
-from vagen_envs.svg.styles import MEDIA, Style, colour, flat_rules, is_calculated
+from vagen_envs.svg.styles import MEDIA, Style, flat_rules, is_calculated
 
 MOST_MATCHED = 2000
 """Elements whose rules are compared; more would take too long of a drawing's time."""
@@ -26,8 +27,9 @@ XLINK_HREF = f"{{{XLINK}}}href"
 _ELEMENTS = frozenset(
     {"animate", "animateMotion", "animateTransform", "set"}  # SMIL: the first frame is drawn
     | {"audio", "foreignObject", "iframe", "script", "video"}
+    | {"feDisplacementMap", "feTile"}  # resvg 0.47 draws them elsewhere
 )
-_ATTRIBUTES = frozenset({"pathLength"})
+_ATTRIBUTES = frozenset({"limitingConeAngle", "pathLength"})
 _PROPERTIES: dict[str, frozenset[str] | None] = {
     # value(s) that change the picture; None: any but the initial one
     "all": None,
@@ -82,6 +84,13 @@ _MIXED_ANOTHER_WAY = ("color(", "lab(", "lch(", "oklab(", "oklch(")
 """Between colours of these kinds a browser's gradient doesn't go through sRGB."""
 _TEXTS = frozenset({"class", "content", "d", "font-family", "href", "id", "points", "title"})
 """Attributes and properties whose value holds no function and no unit."""
+_PAINTED = ("background", "background-color", "color", "fill", "stop-color", "stroke")
+_SYSTEM = frozenset(
+    {"accentcolor", "accentcolortext", "activetext", "buttonborder", "buttonface", "buttontext"}
+    | {"graytext", "highlight", "highlighttext", "linktext", "mark", "selecteditem"}
+    | {"selecteditemtext", "visitedtext"}
+)
+"""Colours of CSS that follow the system; those of plain pages, black and white, are drawn."""
 _BOLD = re.compile(r"\b(bold|bolder|[6-9]00|italic|oblique|small-caps)\b")
 _MASK = re.compile(r"(url\([^)]*\)|none|inherit|initial|unset)?")
 
@@ -109,6 +118,8 @@ def without_effect(
         name = local_name(element)
         if name in _ELEMENTS:
             found.add(f"<{name}>")
+        if name == "mask" and "mask" in element.attrib:
+            found.add("mask of <mask>")
         found |= _ATTRIBUTES & element.attrib.keys()
         attributes = [(key, value) for key, value in element.attrib.items() if key != "style"]
         # `rotate` is an attribute of text, `scale` one of filters: only CSS means a transform
@@ -203,7 +214,7 @@ def _of_sheet(css: str) -> Iterator[str]:
     todo: list[Any] = tinycss2.parse_stylesheet(css, skip_comments=True, skip_whitespace=True)
     while todo:
         rule = todo.pop()
-        if rule.type == "at-rule":
+        if rule.type == "at-rule" and rule.lower_at_keyword != "charset":
             yield f"@{rule.lower_at_keyword}"
         elif rule.type == "qualified-rule":
             parts = tinycss2.parse_blocks_contents(rule.content, True, True)
@@ -244,6 +255,10 @@ def _of_value(name: str, word: str) -> Iterator[str]:
         yield "font-weight or style"
     elif name == "transform" and (deep := _DEEP.search(word)):
         yield f"transform: {deep[1]}()"
+    elif name in ("transform", "translate") and "%" in word:
+        yield f"{name} in percent"
+    elif name in _PAINTED and word in _SYSTEM:
+        yield f"system colour {word}"
     elif name == "stop-color" and word.startswith(_MIXED_ANOTHER_WAY):
         yield f"stop-color: {word.partition('(')[0]}()"
     if name not in _TEXTS and not name.endswith("}href"):
