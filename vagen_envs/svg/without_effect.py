@@ -253,16 +253,21 @@ def _of_value(name: str, word: str) -> Iterator[str]:
         yield "mask with more than url()"
     elif name == "font" and _BOLD.search(word):
         yield "font-weight or style"
-    elif name == "transform" and (deep := _DEEP.search(word)):
-        yield f"transform: {deep[1]}()"
-    elif name in ("transform", "translate") and "%" in word:
-        yield f"{name} in percent"
+    elif name == "transform":
+        yield from _of_transform(word)
     elif name in _PAINTED and word in _SYSTEM:
         yield f"system colour {word}"
     elif name == "stop-color" and word.startswith(_MIXED_ANOTHER_WAY):
         yield f"stop-color: {word.partition('(')[0]}()"
     if name not in _TEXTS and not name.endswith("}href"):
         yield from _of_functions(word)
+
+
+def _of_transform(word: str) -> Iterator[str]:
+    if deep := _DEEP.search(word):
+        yield f"transform: {deep[1]}()"
+    if "%" in word:
+        yield "transform in percent"
 
 
 def _of_functions(word: str) -> Iterator[str]:
