@@ -15,13 +15,16 @@ import os
 import re
 import traceback
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from logging import Formatter
 from string import Template
 from typing import Any
-from urllib.parse import parse_qsl, quote, unquote, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 SHORTEST_SECRET = 6
 """Characters. A shorter value is a word such as `box`, which a local server may take as its key."""
+SHORTEST_PACKED = 8
+"""Characters of base64. What is shorter may stand in any other."""
 LONGEST_WORD = 15
 """Letters. A value of so many letters alone may be a word of a prompt, such as `observation`."""
 _OF_ENVIRONMENT = re.compile(
@@ -39,15 +42,34 @@ _NO_SECRET = re.compile(r"(?i)cache_?key$")
 _REFERENCE = re.compile(r"\$(\w+|\{\w+\})")
 _SCHEME = re.compile(r"(?i)^(bearer|basic|token|key|apikey)\s+")
 
-_known: dict[str, str] = {}
-"""Values of secrets in every form in which text may hold them, with their names."""
+
+@dataclass(frozen=True)
+class _Secret:
+    """A value that is looked for.
+
+    Attributes:
+        name: that stands in its place.
+        anchor: characters that each match of `pattern` holds, in lower case: without them it isn't
+            tried, which takes a tenth of the time. Empty where it has none.
+        pattern: of all that it may be written as.
+    """
+
+    name: str
+    anchor: str
+    pattern: re.Pattern[str]
+
+
+_known: dict[str, list[_Secret]] = {}
+"""Secrets by their values, the longest first: one may be part of another."""
 
 
 def redact(text: str) -> str:
     """Text with each known secret replaced by its name in brackets."""
-    found = [form for form in tuple(_known) if form in text]
-    for form in sorted(found, key=len, reverse=True):
-        text = text.replace(form, f"[{_known[form]}]")
+    lower = text.lower()
+    for secrets in _known.values():
+        for each in secrets:
+            if each.anchor in lower:
+                text = each.pattern.sub(lambda _, name=each.name: f"[{name}]", text)  # type: ignore[misc]
     return text
 
 
@@ -62,7 +84,10 @@ def note_secret(name: str, value: str) -> None:
     """
     for part in dict.fromkeys((value, _SCHEME.sub("", value), *value.split())):
         if part not in _known and _is_secret(part):
-            _known.update(dict.fromkeys(_forms(part), name))
+            _known[part] = list(_forms(name, part))
+            by_length = sorted(_known.items(), key=lambda item: len(item[0]), reverse=True)
+            _known.clear()
+            _known.update(by_length)
 
 
 def note_environment() -> None:
@@ -75,7 +100,7 @@ def note_environment() -> None:
 
 
 def note_url(url: str | None) -> None:
-    """Redact what a URL holds beside its address: a password, and parameters other than a
+    """Redact what a URL holds beside its address: a user, a password, and parameters other than a
     version.
     """
     try:
@@ -83,8 +108,8 @@ def note_url(url: str | None) -> None:
     except ValueError:  # no URL, which whoever uses it says
         return
     user, _, password = parts.netloc.rpartition("@")[0].partition(":")
-    for held in dict.fromkeys((password, unquote(password))):
-        note_secret("password of the URL", held)
+    note_secret("user of the URL", unquote(user))  # some take a key there
+    note_secret("password of the URL", unquote(password))
     if password:
         pair = f"{unquote(user)}:{unquote(password)}"
         note_secret("password of the URL", base64.b64encode(pair.encode()).decode())
@@ -177,13 +202,46 @@ def _is_secret(value: str) -> bool:
     return len(value) >= SHORTEST_SECRET and (has_letter or len(value) > LONGEST_WORD)
 
 
-def _forms(value: str) -> set[str]:
-    """A value as it stands in text, in JSON, in JSON within JSON, in Python's source, in a URL and
-    on a page.
+def _forms(name: str, value: str) -> Iterator[_Secret]:
+    """A value as text may hold it: each character as it is, as JSON, URLs, pages and Python's
+    source write it, in any case; and the whole in hexadecimal and within text in base64.
     """
-    once = {value, quote(value, safe=""), html.escape(value), repr(value)[1:-1]}
-    for _ in range(2):
-        once |= {
-            json.dumps(form, ensure_ascii=ascii_)[1:-1] for form in once for ascii_ in (False, True)
-        }
-    return once
+    runs = re.findall("[a-z0-9]+", value.lower())
+    pattern = "".join(map(_written, value))
+    yield _Secret(name, max(runs, key=len, default=""), re.compile(pattern, re.IGNORECASE))
+    data = value.encode("utf-8", "surrogatepass")
+    for packed in (data.hex(), *_in_base64(data)):
+        yield _Secret(name, packed.lower(), re.compile(re.escape(packed), re.IGNORECASE))
+
+
+def _written(char: str) -> str:
+    """A pattern of the forms of a character. Letters and digits of ASCII are taken to be written
+    as they are.
+    """
+    if char.isascii() and char.isalnum():
+        return char
+    data = char.encode("utf-8", "surrogatepass")
+    in_json = json.dumps(char)[1:-1], repr(char)[1:-1]
+    on_pages = html.escape(char), f"&#{ord(char)};", f"&#x{ord(char):x};", f"&#x{ord(char):02x};"
+    in_urls = "".join(f"%{byte:02x}" for byte in data), char.replace(" ", "+")
+    forms = {*in_urls, *in_json, *on_pages, char}
+    # JSON within JSON has more backslashes, and some write `\\/`.
+    plain = {form.lstrip("\\") or "\\" for form in forms}
+    escaped = rf"u{ord(char):04x}" if ord(char) < 1 << 16 else ""
+    options = sorted({*plain, escaped} - {""}, key=len, reverse=True)
+    patterns = [re.escape(option).replace(r"\\", r"\\+") for option in options]
+    return rf"(?:\\|%5c)*(?:{'|'.join(patterns)})"
+
+
+def _in_base64(data: bytes) -> Iterator[str]:
+    """What stands in base64 of any text that holds the data: it may begin at any of three places
+    within a group of characters.
+    """
+    for before in range(3):
+        whole = base64.b64encode(b"\0" * before + data)
+        own = whole[-(-before * 8 // 6) : (before + len(data)) * 8 // 6]
+        if len(own) >= SHORTEST_PACKED:
+            yield from dict.fromkeys((own.decode(), own.translate(_URL_SAFE).decode()))
+
+
+_URL_SAFE = bytes.maketrans(b"+/", b"-_")

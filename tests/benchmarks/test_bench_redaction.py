@@ -33,6 +33,10 @@ def failing(echo, status=400, **fields):
     return status, {}, {"error": {"message": f"refused: {echo}", **fields}}
 
 
+def text_of(words):
+    return {"type": "text", "text": words}
+
+
 PLACES = {
     "reply": lambda echo: f"<think>{echo}</think><answer>Up</answer>",
     "answer": lambda echo: f"<think>I</think><answer>{echo}</answer>",
@@ -48,6 +52,14 @@ PLACES = {
     "redirect": lambda echo: (307, {"location": f"http://other/{quote(echo)}"}, {}),
     "error with status 200": lambda echo: {"error": {"message": echo, "code": 400}},
     "outage": lambda echo: failing(echo, 503),
+    "path of a URL": lambda echo: failing(quote(echo)),
+    "other case": lambda echo: failing(echo.upper()),
+    "base64": lambda echo: failing(base64.b64encode(echo.encode()).decode()),
+    "two parts": lambda echo: {"content": [text_of(echo[:-9]), text_of(echo[-9:])]},
+    "two thoughts": lambda echo: {
+        "content": GOOD,
+        "reasoning_details": [{"text": echo[:-9]}, {"text": echo[-9:]}],
+    },
 }
 """What an endpoint does with what it was sent."""
 WAYS = {
@@ -58,6 +70,7 @@ WAYS = {
     "nested extra": (["--extra", f'extra_headers={{"x": {json.dumps(SECRET)}}}'], {}),
     "extra with a variable": (["--extra", "access_token=$MINE"], {"MINE": SECRET}),
     "password of the URL": (["--base-url", f"http://me:{PLAIN}@HOST/v1"], {}),
+    "user of the URL": (["--base-url", f"http://{PLAIN}@HOST/v1"], {}),
     "parameter of the URL": (["--base-url", f"http://HOST/v1?subscription={PLAIN}"], {}),
     "key of a model of one's own": (["--models", "MODELS", "-a", "mine"], {"MINE": PLAIN}),
 }
@@ -114,7 +127,7 @@ def test_no_key_is_written_or_printed(tmp_path, monkeypatch, endpoint, way):
     endpoint.script = script
     run = tmp_path / "out" / "run"
     how = ["--concurrency", 1, "--attempts", 1, "--patience", 0, "--give-up-after", 99]
-    asked = ["bench", "-e", "frozenlake", "-n", 16, "-o", "max_turns=2", "--out", run, *how]
+    asked = ["bench", "-e", "frozenlake", "-n", 24, "-o", "max_turns=2", "--out", run, *how]
     said = [vagen(*asked, *words)]
     assert len(endpoint.requests) > len(PLACES), said
     again = [
@@ -146,9 +159,23 @@ def test_no_key_is_written_or_printed(tmp_path, monkeypatch, endpoint, way):
     texts = [(str(done[0]), f"{done.stdout}{done.stderr}") for done in said]
     texts += everything(tmp_path / "out")
     assert len(texts) > 15
+    forms = [
+        key,
+        json.dumps(key)[1:-1],
+        html.escape(key),
+        quote(key, safe=""),
+        quote(key),
+        key[:12],
+    ]
+    forms += [key.upper()[:12], *(base64_of(key, shift) for shift in range(3))]
     for where, text in texts:
-        for form in (key, json.dumps(key)[1:-1], html.escape(key), quote(key, safe=""), key[:12]):
+        for form in forms:
             assert form not in text, (where, text[max(0, text.index(form) - 200) :][:300])
+
+
+def base64_of(key, shift):
+    """What base64 of any text with the key holds where it begins `shift` bytes into a group."""
+    return base64.b64encode(b"x" * shift + key.encode())[4:-4].decode()
 
 
 def test_what_stands_for_a_key_names_it(tmp_path, monkeypatch, endpoint):
