@@ -13,7 +13,17 @@ from vagen_rewards.bonus import OURS
 from vagen_rewards.scores import PARTS
 
 try:
-    from inspect_ai.scorer import Score, Scorer, Target, mean, scorer, stderr
+    from inspect_ai.scorer import (
+        Metric,
+        SampleScore,
+        Score,
+        Scorer,
+        Target,
+        mean,
+        metric,
+        scorer,
+        stderr,
+    )
     from inspect_ai.solver import TaskState
 except ImportError as error:
     raise not_importable(
@@ -25,6 +35,23 @@ TURNS, ENDED = "turns", "ended"
 
 BY_LEVEL = [mean(), stderr(cluster="level")]
 """Seeds that draw the same level are one cluster."""
+
+
+@metric
+def judged() -> Metric:
+    """Number of samples with a judged statement, and over these the mean and its standard error.
+
+    Without any it is the number alone: inspect would show the mean of no scores as `nan`.
+    """
+    by_level = {"mean": BY_LEVEL[0], "stderr": BY_LEVEL[1]}
+
+    def value(scores: list[SampleScore]) -> dict[str, float]:
+        found: dict[str, float] = {"samples": len(scores)}
+        if scores:
+            found.update({name: each(scores) for name, each in by_level.items()})
+        return found
+
+    return value
 
 
 @scorer(metrics=BY_LEVEL)
@@ -57,7 +84,7 @@ def episode_return() -> Scorer:
     return score
 
 
-@scorer(metrics={"*": BY_LEVEL})
+@scorer(metrics={part: [judged()] for part in PARTS})
 def reasoning(
     judge: str = "rule",
     gate: bool = True,

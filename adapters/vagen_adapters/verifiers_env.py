@@ -87,6 +87,21 @@ class Levels(vf.Taskset[LevelTask, LevelsConfig]):
             )
 
 
+def taskset_of(env_id: str) -> type[Levels]:
+    """Return a taskset whose levels are, by default, those of `env_id`. A package that exports it
+    in `__all__`, beside `Play`, is a plug-in of its own: `vf-eval PACKAGE`.
+    """
+    named = env_id  # a class body can't read a variable of the name it assigns
+
+    class OwnConfig(LevelsConfig):
+        env_id: str = named
+
+    class OwnLevels(Levels, vf.Taskset[LevelTask, OwnConfig]):
+        pass
+
+    return OwnLevels
+
+
 class ChatConfig(vf.HarnessConfig):
     """Configuration of `Chat`."""
 

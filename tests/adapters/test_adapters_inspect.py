@@ -150,7 +150,7 @@ def test_the_command_plays_the_episodes_that_our_runner_plays(endpoint, tmp_path
     assert metrics["success", "mean"] == pytest.approx(
         sum(each.success for each in ours.values()) / 3
     )
-    assert metrics["grounding", "mean"] > 0.9  # the oracle tells the truth
+    assert metrics["grounding", "judged_mean"] > 0.9  # the oracle tells the truth
 
 
 def conversations(requests):
@@ -261,7 +261,21 @@ def test_what_nobody_can_judge_is_unscored_and_not_zero():
     assert second.scores["reasoning"].reason == "grader_failed"
     (grounding,) = [score for score in log.results.scores if score.name == "grounding"]
     assert (grounding.scored_samples, grounding.unscored_samples) == (1, 1)
-    assert grounding.metrics["mean"].value == first.scores["reasoning"].value["grounding"]
+    found = {name: metric.value for name, metric in grounding.metrics.items()}
+    assert found["judged_samples"] == 1
+    assert found["judged_mean"] == first.scores["reasoning"].value["grounding"]
+
+
+def test_a_summary_without_judged_statements_shows_no_nan():
+    task = inspect_env.TASKS["sokoban"](num_levels=1, max_turns=1)
+    log = evaluated(task, mock("<answer>Up</answer>"))
+    shown = [
+        (score.name, name, metric.value)
+        for score in log.results.scores
+        for name, metric in score.metrics.items()
+    ]
+    assert not [each for each in shown if math.isnan(each[2])]
+    assert ("grounding", "judged_samples", 0) in shown
 
 
 @pytest.mark.parametrize(("gate", "judged"), [(True, False), (False, True)])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -43,10 +44,10 @@ def oracle(env_id, seeds, split="test", **options):
     return {turns[0].observed.picture.sha256: (replies, turns) for replies, turns in episodes}
 
 
-def evaluate(folder, endpoint, *args):
+def evaluate(folder, endpoint, *args, taskset="vagen-adapters"):
     """`vf-eval`, and the traces it wrote."""
     asked = (
-        f"vagen-adapters -m local --no-push --no-rich --client.base-url {endpoint.url}"
+        f"{taskset} -m local --no-push --no-rich --client.base-url {endpoint.url}"
         f" --client.api-key-var LOCAL_KEY -o {folder} --run.name run"
     )
     command = [Path(sys.executable).with_name("vf-eval"), *asked.split(), *args]
@@ -57,6 +58,23 @@ def evaluate(folder, endpoint, *args):
     episodes = [json.loads(line) for line in lines]
     assert episodes, done.stderr[-2000:]
     return [trace for episode in episodes for trace in episode.get("traces", [episode])]
+
+
+def test_a_new_package_is_a_taskset_of_its_own(endpoint, tmp_path, monkeypatch):
+    pytest.importorskip("typer", reason="needs the extra bench")
+    from typer.testing import CliRunner
+
+    from vagen_benchmarks.commands.new import new
+
+    done = CliRunner().invoke(new, ["env", "hunt", "--package", "--out", str(tmp_path / "hunt")])
+    assert done.exit_code == 0, done.output
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "hunt"), prepend=os.pathsep)
+    endpoint.script = lambda number, body: "<answer>Up</answer>"
+    traces = evaluate(tmp_path, endpoint, "--env.taskset.split", "test", "-n", "2", taskset="hunt")
+    seeds = {trace["task"]["data"]["seed"] for trace in traces}
+    assert {trace["task"]["data"]["env_id"] for trace in traces} == {"hunt:example/Hunt-v0"}
+    assert seeds == {0, 1}
+    assert {trace["task"]["data"]["split"] for trace in traces} == {"test"}
 
 
 def play(environment, endpoint, **changes):

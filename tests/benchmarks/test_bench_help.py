@@ -29,12 +29,37 @@ def test_help_of_every_command_has_an_example(words):
     assert f"vagen {words}" in shown(*words.split()).partition("Example:")[2]
 
 
-@pytest.mark.parametrize("name", ["json", "gymnasium", "class", "Hunt", "a-b"])
-def test_names_that_cannot_be_imported_are_refused(name, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("json", "a module of that name can be imported here already"),
+        ("gymnasium", "a module of that name can be imported here already"),
+        ("class", "a word of Python's grammar"),
+        ("my hunt", "a to z"),
+        ("my.hunt", "a to z"),
+        ("state", "its class State would hide one"),
+        ("env", "its class Env would hide one"),  # EnvConfig
+    ],
+)
+def test_names_that_cannot_work_are_refused_with_the_reason(name, reason, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    done = CliRunner().invoke(app, ["new", "env", name])
+    done = CliRunner().invoke(app, ["new", "env", name, "--package"])
     assert isinstance(done.exception, ProtocolError)
+    assert reason in str(done.exception)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_libraries_of_extras_are_no_names_even_where_they_are_not_installed(monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    done = CliRunner().invoke(app, ["new", "env", "openenv"])
+    assert "which the extra openenv brings" in str(done.exception)
+
+
+def test_a_folder_that_cannot_be_made_is_named(tmp_path):
+    (tmp_path / "file").touch()
+    done = CliRunner().invoke(app, ["new", "env", "hunt", "--out", str(tmp_path / "file" / "in")])
+    assert isinstance(done.exception, ProtocolError)
+    assert "Not a directory" in str(done.exception)
 
 
 def test_a_new_package_conforms_and_is_judged(tmp_path):
@@ -42,6 +67,7 @@ def test_a_new_package_conforms_and_is_judged(tmp_path):
     run(*command, cwd=tmp_path)
     package = tmp_path / "hunt"
     assert "Hunt conforms" in run("test_hunt.py", cwd=package)
+    assert "the judge reads" in run("test_claims.py", cwd=package)
     code = """
 import gymnasium as gym
 import hunt

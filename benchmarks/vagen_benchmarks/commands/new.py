@@ -13,6 +13,7 @@ import typer
 
 from vagen_benchmarks.commands.printing import out
 from vagen_benchmarks.errors import ProtocolError
+from vagen_benchmarks.extras import extras_of
 
 SCAFFOLD = Path(__file__).parent.parent / "scaffold"
 SUFFIXES = (".py", ".txt", ".toml", ".md", ".yaml")
@@ -50,36 +51,61 @@ def env(
     Example: `vagen new env treasure_hunt && cd treasure_hunt && vagen bench -e
     treasure_hunt:example/TreasureHunt-v0`
     """
-    _require_free(name)
+    class_name = _class_of(name)
     folder = folder or Path(name)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise ProtocolError(f"{folder} isn't empty; name a new folder with --out")
-    class_name = "".join(part.capitalize() for part in name.split("_"))
     for source, place in _files(package).items():
         target = folder / place.replace("my_env", name)
-        target.parent.mkdir(parents=True, exist_ok=True)
         text = source.read_text(encoding="utf-8").replace("my_env", name)
         text = text.replace("my-env", name.replace("_", "-")).replace("MyEnv", class_name)
-        target.write_text(text, encoding="utf-8")
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise ProtocolError(
+                f"can't write {target} ({error.strerror}); name another folder with --out"
+            ) from error
         out.print(target, soft_wrap=True)
     install = "pip install -e . && " if package else ""
     command = f"cd {folder} && {install}vagen bench -e {name}:example/{class_name}-v0"
     out.print(f"\nNext: {command}", soft_wrap=True)
 
 
-def _require_free(name: str) -> None:
-    """Raise ProtocolError for a name that can't be imported, or that is another module's."""
-    if not re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", name) or keyword.iskeyword(name):
+def _class_of(name: str) -> str:
+    """The class of an environment's name. Raises ProtocolError for a name that can't be imported,
+    that is another module's, or whose class would hide one that the template uses.
+    """
+    class_name = "".join(part.capitalize() for part in name.split("_"))
+    reason = ""
+    if keyword.iskeyword(name):
+        reason = "it is a word of Python's grammar"
+    elif not re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", name):
+        reason = "use the letters a to z, digits and single _, beginning with a letter"
+    elif name in sys.stdlib_module_names or _is_importable(name):
+        reason = "a module of that name can be imported here already"
+    elif extras := extras_of(name):
+        reason = f"it is the name of a library, which the extra {extras[0]} brings"
+    elif _is_used(class_name):
+        reason = f"its class {class_name} would hide one that the environment imports"
+    if reason:
+        other = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_0123456789") or "treasure_hunt"
         raise ProtocolError(
-            f"name {name!r} is not valid: use lower-case letters, digits and _, such as "
-            "treasure_hunt"
+            f"name {name!r} is not valid: {reason}; choose another, such as {other}_game"
         )
+    return class_name
+
+
+def _is_importable(name: str) -> bool:
     found = importlib.util.find_spec(name)  # a folder without modules has no origin
-    if name in sys.stdlib_module_names or (found is not None and found.origin is not None):
-        raise ProtocolError(
-            f"name {name!r} is not valid: a module of that name can be imported here already; "
-            f"choose another, such as {name}_env"
-        )
+    return found is not None and found.origin is not None
+
+
+def _is_used(class_name: str) -> bool:
+    """Whether the template imports a class of the names that the new environment's would have."""
+    text = (SCAFFOLD / "my_env" / "my_env.py").read_text(encoding="utf-8")
+    made = "|".join((class_name, f"{class_name}Config", f"{class_name}State"))
+    return re.search(rf"import .*\b({made})\b", text) is not None
 
 
 def _files(package: bool) -> dict[Path, str]:

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 from my_env import claims as claims
-from my_env.env import MyEnv
+from my_env.env import MyEnv as MyEnv
 
-__all__ = ["MyEnv", "load_environment"]
+# `vf-eval my_env` looks for a taskset here; verifiers is imported only then.
+__all__ = ["MyEnv", "MyEnvTaskset", "Play"]
 
 
-def load_environment(**options: Any) -> Any:
-    """Return levels for verifiers; `vf-eval my_env` calls it.
-
-    Args:
-        options: of `vagen_adapters.verifiers_env.load_environment`.
-    """
-    from vagen_adapters import verifiers_env
-
-    return verifiers_env.load_environment("my_env:example/MyEnv-v0", **options)
+def __getattr__(name: str) -> Any:
+    if name in __all__:
+        return getattr(importlib.import_module("my_env.verifiers_taskset"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
