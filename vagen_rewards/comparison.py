@@ -186,7 +186,8 @@ class Comparisons:
 
 def _nearest(particles: Sequence[Particle], told: History) -> list[Particle]:
     """Those with the nearest feedback first."""
-    apart = {other: _apart(other, told) for other in {each.told for each in particles}}
+    histories = {each.told for each in particles}
+    apart = {other: _apart(other, told) for other in histories}
     return sorted(particles, key=lambda each: apart[each.told])
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import operator
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -203,7 +204,8 @@ def _said_by_cells(
 
 
 def _is_there(state: Any, kind: str, cell: tuple[int, int], axes: Sequence[int]) -> bool:
-    return any(all(at[axis] == cell[axis] for axis in axes) for at in state.cells.get(kind, ()))
+    at_axes = operator.itemgetter(*axes)
+    return at_axes(cell) in map(at_axes, state.cells.get(kind, ()))
 
 
 def _true_numbers(state: Any, kind: str, cell: tuple[int, int], base: int) -> int:

@@ -239,16 +239,21 @@ def attribute(
         Estimate(float(share), float(low), float(high), len(levels), len(levels))
         for share, low, high in zip(shares, *ends, strict=True)
     ]
-    plays = {view: [level[view] for level in levels] for view in CONDITIONS}
-    saw = [[turn.saw for turn in turns] for turns, _ in plays["image"]]
-    foresaw = [[turn.foresaw for turn in turns] for turns, _ in plays["text"]]
+    saw: list[list[bool | None]] = []
+    foresaw: list[list[bool | None]] = []
+    for level in levels:
+        saw.append([turn.saw for turn in level["image"][0]])
+        foresaw.append([turn.foresaw for turn in level["text"][0]])
     verdicts = [verdict for level in (*saw, *foresaw) for verdict in level]
+    solved = {}
+    for view in CONDITIONS:
+        solved[view] = rate([(float(level[view][1]), 1) for level in levels])
     return Diagnosis(
         agent,
         env_id,
         dict(zip(CAUSES, figures, strict=False)),
         dict(zip(CONDITIONS, figures[len(CAUSES) :], strict=True)),
-        {view: rate([(float(solved), 1) for _, solved in plays[view]]) for view in CONDITIONS},
+        solved,
         _truth(saw),
         _truth(foresaw),
         unjudged=verdicts.count(None) / len(verdicts) if verdicts else 0.0,

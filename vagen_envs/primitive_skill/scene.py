@@ -57,7 +57,8 @@ class ManipulationScene(BaseEnv):  # type: ignore[misc]
     @property
     def _default_sensor_configs(self) -> list[CameraConfig]:
         view = view_of(self.level.task, self._published is not None)
-        eye, target = ([value / 1000 for value in point] for point in (view.eye, view.target))
+        eye = [value / 1000 for value in view.eye]
+        target = [value / 1000 for value in view.target]
         pose = sapien_utils.look_at(eye, target)
         side = self._picture_size
         return [

@@ -187,9 +187,7 @@ class SampleEnv(VagenEnv):
 
     def _view_text(self) -> str:
         facts = "; ".join(self.sample.facts)
-        sizes = ", ".join(
-            f"{width} × {height}" for width, height in (image.size for image in self.sample.images)
-        )
+        sizes = ", ".join("{} × {}".format(*image.size) for image in self.sample.images)
         return (
             "Pictures (width × height in pixels): "
             f"{sizes or 'none'}.{f' What they show: {facts}.' if facts else ''}"

@@ -8,6 +8,7 @@ as long to say so.
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Sequence
 
 from vagen_envs.seeding import HashStream, Split, split_at
@@ -51,4 +52,8 @@ def _numbers(width: int) -> list[list[int]]:
         for near in range(far + 1):
             drawn[near, far] = drawn[far, near] = stream.bits(64)
     places = [divmod(cell, width) for cell in range(width * _LARGEST)]
-    return [[drawn[abs(a - c), abs(b - d)] for c, d in places] for a, b in places]
+
+    def of(row: int, column: int) -> list[int]:
+        return [drawn[abs(row - c), abs(column - d)] for c, d in places]
+
+    return list(itertools.starmap(of, places))

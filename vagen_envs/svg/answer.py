@@ -67,11 +67,13 @@ class SvgText:
 
     def random(self, stream: HashStream, count: int) -> Sequence[str]:
         """Drawings of one to six shapes each."""
-        head = '<svg viewBox="0 0 100 100" xmlns="http://www.w3.org/2000/svg">'
-        drawings = (
-            [_random_shape(stream) for _ in range(1 + stream.below(6))] for _ in range(count)
-        )
-        return [f"{head}{''.join(shapes)}</svg>" for shapes in drawings]
+        return [_random_drawing(stream) for _ in range(count)]
+
+
+def _random_drawing(stream: HashStream) -> str:
+    shapes = [_random_shape(stream) for _ in range(1 + stream.below(6))]
+    head = '<svg viewBox="0 0 100 100" xmlns="http://www.w3.org/2000/svg">'
+    return f"{head}{''.join(shapes)}</svg>"
 
 
 def _last_document(text: str) -> tuple[int, int] | None:

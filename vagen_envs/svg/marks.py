@@ -277,8 +277,10 @@ class _Walk:
         total = sum(alpha for *_, alpha in found)
         if not total:
             return None
-        red, green, blue = (sum(stop[i] * stop[3] for stop in found) / total for i in range(3))
-        return red, green, blue, total / len(found)
+        red = sum(stop[0] * stop[3] for stop in found)
+        green = sum(stop[1] * stop[3] for stop in found)
+        blue = sum(stop[2] * stop[3] for stop in found)
+        return red / total, green / total, blue / total, total / len(found)
 
     def _note(self, shape: str, how: str, seen: str | None, low: Points, high: Points) -> None:
         if seen is None or not (np.abs((low, high)) < FARTHEST).all():

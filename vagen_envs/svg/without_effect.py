@@ -204,10 +204,10 @@ def _matched(
     tree: cssselect2.ElementWrapper, rules: cssselect2.Matcher
 ) -> dict[Element, list[int]]:
     """The numbers of the rules that apply to each element."""
-    return {
-        each.etree_element: sorted([number for *_, number in rules.match(each)])
-        for each in tree.iter_subtree()
-    }
+    found = {}
+    for each in tree.iter_subtree():
+        found[each.etree_element] = sorted([number for *_, number in rules.match(each)])
+    return found
 
 
 def _of_sheet(css: str) -> Iterator[str]:

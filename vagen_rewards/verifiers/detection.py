@@ -65,13 +65,21 @@ def match(predicted: Sequence[Box], truth: Sequence[Box]) -> Match:
     for label in {box.label for box in truth}:
         own = [box for box in predicted if box.label == label]
         true = [box for box in truth if box.label == label]
-        if len(own) == len(true) == 1:
-            pairs = [iou(own[0], true[0])]
-        else:
-            table = [[iou(one, other) for other in true] for one in own]
-            pairs = [table[i][j] for i, j in zip(*_assignment(table), strict=True)]
+        pairs = _best_pairs(own, true)
         ious += [each for each in pairs if each > 0]
     return Match(tuple(sorted(ious, reverse=True)), max(len(predicted), len(truth), 1))
+
+
+def _best_pairs(own: Sequence[Box], true: Sequence[Box]) -> list[float]:
+    """The overlaps of the assignment with the largest sum."""
+    if len(own) == len(true) == 1:
+        return [iou(own[0], true[0])]
+    table = [_overlaps(one, true) for one in own]
+    return [table[i][j] for i, j in zip(*_assignment(table), strict=True)]
+
+
+def _overlaps(box: Box, others: Sequence[Box]) -> list[float]:
+    return [iou(box, other) for other in others]
 
 
 def _assignment(table: list[list[float]]) -> tuple[list[int], list[int]]:

@@ -337,9 +337,16 @@ def keep_differing(episodes: Sequence[PPOEpisode], most: int) -> list[PPOEpisode
     Returns that differ by rounding alone count as equal. A group with a failed
     episode is dropped, and other levels are played instead.
     """
-    whole = [group for group in groups_of(episodes) if all(each.failure is None for each in group)]
-    differing = [group for group in whole if not have_equal_returns(group)]
+    differing = [
+        group
+        for group in groups_of(episodes)
+        if not _has_failures(group) and not have_equal_returns(group)
+    ]
     return [episode for group in differing[:most] for episode in group]
+
+
+def _has_failures(group: Sequence[PPOEpisode]) -> bool:
+    return any(episode.failure is not None for episode in group)
 
 
 def groups_of(episodes: Iterable[PPOEpisode]) -> list[list[PPOEpisode]]:

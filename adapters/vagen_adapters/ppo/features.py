@@ -68,7 +68,10 @@ def joined_features(
     """
     seen = [entries for entries in features if entries]
     names = [name for name in (seen[0] if seen else ()) if wanted is None or name in wanted]
-    return {name: end_to_end([entries[name] for entries in seen]) for name in names}
+    joined = {}
+    for name in names:
+        joined[name] = end_to_end([entries[name] for entries in seen])
+    return joined
 
 
 def as_taken_by(model: Any, inputs: Mapping[str, Any]) -> dict[str, Any]:

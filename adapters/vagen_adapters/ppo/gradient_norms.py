@@ -21,10 +21,9 @@ def gradient_norms(policy: Any) -> dict[str, float]:
     tower_of = {
         name: "vision" if id(parameter) in seen else "language" for name, parameter in named.items()
     }
-    stacks = {
-        tower: _longest_stack(name for name in named if tower_of[name] == tower)
-        for tower in ("vision", "language")
-    }
+    stacks = {}
+    for tower in ("vision", "language"):
+        stacks[tower] = _longest_stack(name for name in named if tower_of[name] == tower)
     squares: dict[str, float] = defaultdict(float)
     for name, parameter in named.items():
         if parameter.grad is None:

@@ -178,10 +178,10 @@ def _of_sources(episodes: Sequence[PPOEpisode]) -> dict[str, float]:
 
 
 def _by_source(episodes: Sequence[PPOEpisode]) -> dict[str, list[PPOEpisode]]:
-    sources = sorted({episode.source for episode in episodes})
-    return {
-        source: [episode for episode in episodes if episode.source == source] for source in sources
-    }
+    found: dict[str, list[PPOEpisode]] = {}
+    for episode in sorted(episodes, key=lambda episode: episode.source):
+        found.setdefault(episode.source, []).append(episode)
+    return found
 
 
 def _reward_terms(episodes: Sequence[PPOEpisode]) -> dict[str, float]:

@@ -80,14 +80,11 @@ class RunningEpisodes:
 
 
 def _written(episode: PPOEpisode) -> dict[str, Any]:
-    turns = [
-        {
-            "reply": dataclasses.asdict(turn.reply),
-            "rewards": [[term.name, term.value] for term in turn.rewards],
-            "version": turn.version,
-        }
-        for turn in episode.turns
-    ]
+    turns = []
+    for turn in episode.turns:
+        rewards = [[term.name, term.value] for term in turn.rewards]
+        reply = dataclasses.asdict(turn.reply)
+        turns.append({"reply": reply, "rewards": rewards, "version": turn.version})
     return {"level": dataclasses.asdict(episode.level), "turns": turns}
 
 

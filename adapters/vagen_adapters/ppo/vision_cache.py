@@ -69,11 +69,10 @@ class VisionFeatureCache:
             return inputs
         features = self._features(self._tower_of[id(model)], numbers.tolist())
         kind, names = features[0]["kind"], [name for name in PARTS if name in features[0]]
-        inputs[GIVEN] = {
-            "image": kind(
-                **{name: _joined(name, [entry[name] for entry in features]) for name in names}
-            )
-        }
+        joined = {}
+        for name in names:
+            joined[name] = _joined(name, [entry[name] for entry in features])
+        inputs[GIVEN] = {"image": kind(**joined)}
         return inputs
 
     def _features(self, tower: int, numbers: Sequence[int]) -> list[dict[str, Any]]:

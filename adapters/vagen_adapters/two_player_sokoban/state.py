@@ -70,10 +70,10 @@ class TwoPlayerSokobanState(State):
                 return "O"
             return "_" if self.floor >> at[0] * self.width + at[1] & 1 else "#"
 
-        return "\n".join(
-            "".join(symbol((row, column)) for column in range(self.width))
-            for row in range(self.height)
-        )
+        def line(row: int) -> str:
+            return "".join(symbol((row, column)) for column in range(self.width))
+
+        return "\n".join(map(line, range(self.height)))
 
 
 def _named(name: str, positions: tuple[Position, ...]) -> list[tuple[str, Position]]:

@@ -62,12 +62,7 @@ class Trained(Agent):
             environments = self.card.get("environments", [])
             self.trained_on = [each["id"] for each in environments]
             options = [each["options"] for each in environments]
-            shared = [
-                each
-                for each in (options or [{}])[0].items()
-                if all(each in other.items() for other in options)
-            ]
-            self.env_options = dict(shared)
+            self.env_options = _shared(options)
             self._thinks: int = self.card.get("max_thinking_tokens", 0)
             model, self._encoder = load_policy(self._folder, thinking=self._thinks > 0)
         except (
@@ -188,3 +183,11 @@ class Trained(Agent):
         seen = context.in_prompt(observation, now, earlier=number is not None, summaries=summaries)
         picture = {} if seen.picture is None else {"image": seen.picture.pixels}
         return self._encoder.show(game.env.system_prompt, {"text": seen.text, **picture})
+
+
+def _shared(options: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The options that all environments have alike."""
+    shared = dict(options[0]) if options else {}
+    for other in options:
+        shared = {name: value for name, value in shared.items() if (name, value) in other.items()}
+    return shared

@@ -92,9 +92,11 @@ def returns(
 
 def discounted(episodes: Sequence[Sequence[float]], gamma: float) -> float:
     """The mean discounted return."""
-    return statistics.fmean(
-        sum(gamma**i * reward for i, reward in enumerate(rewards)) for rewards in episodes
-    )
+
+    def of(rewards: Sequence[float]) -> float:
+        return sum(gamma**i * reward for i, reward in enumerate(rewards))
+
+    return statistics.fmean(map(of, episodes))
 
 
 def return_shares(

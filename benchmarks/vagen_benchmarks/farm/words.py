@@ -231,12 +231,11 @@ class WordTable:
         found = []
         for each in played:
             state = _state(each.turn, part)
-            own = [
-                fact
-                for fact in owed_by(part, each.step).values()
-                if max(group.mean((fact,)) for group in each.groups) < SURE
-                and false_version(fact, state) is not None
-            ]
+            own = []
+            for fact in owed_by(part, each.step).values():
+                surest = max(group.mean((fact,)) for group in each.groups)
+                if surest < SURE and false_version(fact, state) is not None:
+                    own.append(fact)
             if len(own) < 2:
                 continue
             pairs = []
@@ -291,8 +290,8 @@ def _feedback(played: Played) -> tuple[Any, ...]:
 
 
 def _spearman(pairs: Sequence[tuple[float, float]]) -> float:
-    ranked = [_ranks([pair[i] for pair in pairs]) for i in (0, 1)]
-    return statistics.correlation(*ranked)
+    first, second = zip(*pairs, strict=True)
+    return statistics.correlation(_ranks(first), _ranks(second))
 
 
 def _ranks(values: Sequence[float]) -> list[float]:

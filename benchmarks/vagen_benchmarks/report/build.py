@@ -172,10 +172,9 @@ def _header(run: RunFolder, page: dict[str, Any]) -> dict[str, Any]:
     """What the page shows beside the facts that its script reads."""
     protocol, plan = run.protocol, Plan.of(run.protocol)
     start = next((entry for entry in reversed(run.journal()) if entry["event"] == "start"), None)
-    tasks = [
-        {name: value for name, value in task.items() if name != "system_prompt"}
-        for task in page["protocol"]["tasks"]
-    ]
+    tasks = [dict(task) for task in page["protocol"]["tasks"]]
+    for task in tasks:
+        task.pop("system_prompt", None)
     conditions = {**page["protocol"], "tasks": tasks, "machine": start}
     labels = [task.label.removeprefix("vagen/") for task in protocol.tasks]
     options = list(zip(labels, map(task_options, protocol.tasks), strict=True))

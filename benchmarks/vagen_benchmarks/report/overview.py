@@ -67,10 +67,9 @@ def _shown(folder: Path, path: Path, page: Path) -> dict[str, Any]:
     )
     last = calls[-1] if calls else {"event": ""}
     titles = task_titles(run.protocol)
-    sums = {
-        name: sum(row[name] or 0 for row in rows)
-        for name in ("played", "failed", "missing", "prompt_tokens", "completion_tokens", "dollars")
-    }
+    sums = {}
+    for name in ("played", "failed", "missing", "prompt_tokens", "completion_tokens", "dollars"):
+        sums[name] = sum(row[name] or 0 for row in rows)
     return {
         **sums,
         "name": name,

@@ -179,7 +179,8 @@ def sampling_differences(one: Side, other: Side) -> list[str]:
 
 
 def _pairs(task: str, plays: list[Play], lost: list[Play], one: Side, other: Side) -> Pairs:
-    firsts, seconds = ([side.episodes[play] for play in plays] for side in (one, other))
+    firsts = [one.episodes[play] for play in plays]
+    seconds = [other.episodes[play] for play in plays]
     solved = list(zip((each[1] for each in firsts), (each[1] for each in seconds), strict=True))
     levels = [f"{play[0]} {first[0]}" for play, first in zip(plays, firsts, strict=True)]
     names = {play[:2]: level for play, level in zip(plays, levels, strict=True)}

@@ -188,11 +188,11 @@ def combined(parts: Sequence[Estimate]) -> Estimate:
         draws.setdefault(each.drawn or f"{i}", []).append(each)
 
     def reach(distance: Callable[[Estimate], float]) -> tuple[float, float]:
-        errors = [
-            (math.fsum(distance(each) / t95(each.freedom) for each in draw)) ** 2
-            for draw in draws.values()
-        ]
-        freedoms = [min(each.freedom for each in draw) for draw in draws.values()]
+        errors: list[float] = []
+        freedoms: list[float] = []
+        for draw in draws.values():
+            errors.append(math.fsum(distance(each) / t95(each.freedom) for each in draw) ** 2)
+            freedoms.append(min(each.freedom for each in draw))
         total = math.fsum(errors)
         if total == 0 or not math.isfinite(total):
             return total, 1.0
@@ -205,12 +205,22 @@ def combined(parts: Sequence[Estimate]) -> Estimate:
         reach(lambda each: each.value - each.low),
         reach(lambda each: each.high - each.value),
     )
-    levels = sum(max(each.levels for each in draw) for draw in draws.values())
-    effective = math.fsum(max(each.effective for each in draw) for draw in draws.values())
+    levels = 0
+    effective: list[float] = []
+    for draw in draws.values():
+        levels += max(each.levels for each in draw)
+        effective.append(max(each.effective for each in draw))
     drawn = parts[0].drawn if len(draws) == 1 else ""
     flagged = any(each.flagged for each in parts)
     return Estimate(
-        value, value - down, value + up, levels, effective, min(below, above), drawn, flagged
+        value,
+        value - down,
+        value + up,
+        levels,
+        math.fsum(effective),
+        min(below, above),
+        drawn,
+        flagged,
     )
 
 

@@ -179,10 +179,7 @@ class Cell:
             "flagged": unscored > FLAGGED * (played + unscored),
             **dict(zip(("return", "return_low", "return_high"), _bounds(returned), strict=True)),
             "turns": _share(turns, played),
-            **{
-                name: _share(sum(getattr(each, name) for each in self.by_turn), turns)
-                for name in SHARES
-            },
+            **{name: self._share_of_turns(name, turns) for name in SHARES},
             "by_turn": [each.row() for each in self.by_turn],
             "judged": judged,
             "unscored": len(self.unscored),
@@ -232,6 +229,9 @@ class Cell:
         played = len(self.plays)
         last = max(solved, default=0)
         return [bisect_right(solved, turn) / played for turn in range(1, last + 1)]
+
+    def _share_of_turns(self, name: str, turns: int) -> float | None:
+        return _share(sum(getattr(each, name) for each in self.by_turn), turns)
 
     def _drawn(self) -> str:
         """The draw of the levels, by the first of them: a level is a function of its seed, split

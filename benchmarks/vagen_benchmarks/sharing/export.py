@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -114,7 +114,7 @@ def _episode_row(episode: Episode, task: Task) -> dict[str, Any]:
         "turns": len(turns),
         "valid_turns": sum(bool(turn["metrics"]["action_is_valid"]) for turn in turns),
         **{name.replace(" ", "_"): name in errors for name in STOPS},
-        **{name: sum(call[name] or 0 for call in calls) for name in SUMMED if calls},
+        **(_sums(calls) if calls else {}),
         "attempts": sum(call["attempts"] for call in calls),
         "served": " | ".join(dict.fromkeys(call["served"] for call in calls if call["served"])),
         **{name: value for name, value in own.items() if name not in OWN_METRICS},
@@ -123,6 +123,13 @@ def _episode_row(episode: Episode, task: Task) -> dict[str, Any]:
 
 SUMMED = ("prompt_tokens", "completion_tokens", "dollars", "seconds")
 """What an episode's row adds up of its calls."""
+
+
+def _sums(calls: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    sums = {}
+    for name in SUMMED:
+        sums[name] = sum(call[name] or 0 for call in calls)
+    return sums
 
 
 def _facts(episode: Episode) -> dict[str, Any]:

@@ -8,8 +8,10 @@ the run and its checksum, so that a run folder from elsewhere can be recognised 
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import math
+import operator
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -58,7 +60,9 @@ def add_run(path: Path, page: Path, *, trusted: bool = False) -> list[str]:
     kept = page.with_suffix(".json")
     rows = json.loads(kept.read_text(encoding="utf-8"))["rows"] if kept.is_file() else []
     new = list(_rows(run, plan))
-    rows = [row for row in rows if not any(_is_same(row, mine) for mine in new)] + new
+    for mine in new:
+        rows = [row for row in rows if not _is_same(row, mine)]
+    rows += new
     page.parent.mkdir(parents=True, exist_ok=True)
     text = json.dumps({"rows": rows}, indent=1, ensure_ascii=False) + "\n"
     kept.write_text(text, encoding="utf-8")
@@ -121,8 +125,10 @@ def _page(page: Path, rows: Sequence[Mapping[str, Any]]) -> str:
         raise ProtocolError(
             f"{page} has no place for tables: it needs a line {BEGIN} and after it a line {END}"
         )
-    protocols = sorted({str(row["protocol"]) for row in rows})
-    tables = [_table(name, [row for row in rows if row["protocol"] == name]) for name in protocols]
+    by_protocol: dict[str, list[Mapping[str, Any]]] = {}
+    for row in sorted(rows, key=operator.itemgetter("protocol")):
+        by_protocol.setdefault(row["protocol"], []).append(row)
+    tables = itertools.starmap(_table, by_protocol.items())
     return "".join([before, BEGIN, "\n\n", "\n\n".join(tables), "\n\n", END, after])
 
 

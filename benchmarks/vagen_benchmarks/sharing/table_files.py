@@ -149,9 +149,14 @@ def _number(value: float | None, digits: int = 2) -> str:
 
 
 def _markdown(cells: Cells) -> str:
-    lines = [[text.replace("|", "\\|") for text in row] for row in cells]
-    rule = ["---", *["---:"] * (len(lines[0]) - 1)]
-    return "\n".join(f"| {' | '.join(row)} |" for row in (lines[0], rule, *lines[1:]))
+    head, *rows = cells
+    rule = ["---", *["---:"] * (len(head) - 1)]
+    return "\n".join(map(_markdown_row, (head, rule, *rows)))
+
+
+def _markdown_row(row: Sequence[str]) -> str:
+    guarded = [text.replace("|", "\\|") for text in row]
+    return f"| {' | '.join(guarded)} |"
 
 
 _LATEX = {
@@ -179,7 +184,7 @@ def latex_text(text: str) -> str:
 
 
 def _latex(cells: Cells) -> str:
-    head, *rows = ([latex_text(text) for text in row] for row in cells)
+    head, *rows = (list(map(latex_text, row)) for row in cells)
     texts = 2 if head[1:2] == ["environment"] else 1
     columns = "l" * texts + "r" * (len(head) - texts)
     # What begins with a bracket or a star would be read as an option of the line break before it.

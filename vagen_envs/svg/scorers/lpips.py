@@ -119,7 +119,8 @@ class LpipsScorer(FeatureScorer[list[Tensor]]):
             )
             # The `eps` of LPIPS' own `normalize_tensor`.
             layers.append(x / (x.norm(dim=1, keepdim=True) + 1e-10))
-        return [[layer[i : i + 1] for layer in layers] for i in range(len(pictures))]
+        of_pictures = (layer.split(1) for layer in layers)
+        return list(map(list, zip(*of_pictures, strict=True)))
 
     def _resized(self, picture: Pixels) -> Tensor:
         """(1, 3, 224, 224), from 0 to 1."""

@@ -129,7 +129,9 @@ def _score(scorer: Scorer, waiting: queue.Queue[_Request]) -> None:
             targets = [pixels for request in batch for pixels in request.targets]
             pictures = [pixels for request in batch for pixels in request.pictures]
             scores = iter(scorer.score(targets, pictures))
-            answers = [(True, [next(scores) for _ in request.targets]) for request in batch]
+            answers = [
+                (True, list(itertools.islice(scores, len(request.targets)))) for request in batch
+            ]
         except Exception as error:
             answers = itertools.repeat((False, f"{type(error).__name__}: {error}"))
         for request, answer in zip(batch, answers, strict=False):

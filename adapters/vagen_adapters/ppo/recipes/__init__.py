@@ -101,11 +101,9 @@ class Recipe:
 
     def _overrides(self, ids: Sequence[str]) -> dict[str, Any]:
         first, *others = [self.overrides.get(env_id, {}) for env_id in ids]
-        found = {
-            name: entry
-            for name, entry in first.items()
-            if all(other.get(name) == entry for other in others)
-        }
+        found = dict(first)
+        for other in others:
+            found = {name: entry for name, entry in found.items() if other.get(name) == entry}
         default = self.settings.get("max_tokens", 0)
         longest = max(self.overrides.get(env_id, {}).get("max_tokens", default) for env_id in ids)
         return {**found, **({"max_tokens": longest} if longest else {})}
