@@ -17,7 +17,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-from vagen_envs.core import Turn
+from vagen_envs.core import State, Turn
 from vagen_rewards.comparison import FIRST, KEPT_COMPARISONS, Comparisons, Key, Recent
 from vagen_rewards.groups import AskedGroup, CountedGroup, Group
 from vagen_rewards.owed import answers
@@ -74,13 +74,16 @@ class Contrast:
         method `alike` gives further ones made from them.
         """
         plain = self._groups.get((part, key), lambda: self._group(part, key))
-        if not hasattr(own.before, "alike"):
+        if not isinstance(plain, AskedGroup) or not hasattr(own.before, "alike"):
             return (plain,)
-        steps = cast(AskedGroup, plain).steps
-        before = cast(Any, own.before).alike([step.before for step in steps], self.config)
-        after = cast(Any, own.after).alike([step.after for step in steps], self.config)
-        alike = [Step(*pair) for pair in zip(before, after, strict=True)]
-        return plain, AskedGroup(part, alike)
+        before = self._alike(own.before, [step.before for step in plain.steps])
+        after = self._alike(own.after, [step.after for step in plain.steps])
+        return plain, AskedGroup(part, [Step(*pair) for pair in zip(before, after, strict=True)])
+
+    def _alike(self, state: Any, others: Sequence[State]) -> Sequence[State]:
+        """States that look to an agent as `state` does, each made from another one."""
+        found: Sequence[State] = state.alike(others, self.config)
+        return found
 
     def _group(self, part: Part, key: Key) -> Group:
         if self.comparisons.counted:
