@@ -723,6 +723,42 @@ def test_the_own_next_message_ends_a_reply(world, pack):
     assert [action.name for action in KINDS["grid"].parse(reply).actions] == ["Up"]
 
 
+UNTAGGED = [
+    "Answer: {}",
+    "Action: {}",
+    "<action>{}</action>",
+    "\\boxed{{{}}}",
+    '{{"action": "{}"}}',
+    '<tool_call>{{"name": "move", "arguments": {{"action": "{}"}}}}</tool_call>',
+    "{}",
+]
+
+
+@pytest.mark.parametrize("form", UNTAGGED)
+@pytest.mark.parametrize(
+    "between", ["You moved up.", "What now? The box has moved.", "⬛⬛ moved."]
+)
+def test_of_two_answers_in_any_form_neither_executes_where_another_may_speak_between(form, between):
+    """A made-up next turn without a heading may stand there."""
+    reply = "\n\n".join(["It is free.", form.format("Up"), between, form.format("Left")])
+    parsed = KINDS["grid"].parse(reply)
+    assert (parsed.actions, parsed.unclear) == ((), True)
+
+
+@pytest.mark.parametrize("form", UNTAGGED)
+@pytest.mark.parametrize("between", ["Wait, a hole.", "No, that is a wall.", "Correction."])
+def test_a_correction_between_answers_in_any_form_makes_the_last_one_count(form, between):
+    reply = "\n\n".join(["It is free.", form.format("Up"), between, form.format("Left")])
+    assert [each.name for each in KINDS["grid"].parse(reply).actions] == ["Left"]
+
+
+@pytest.mark.parametrize("between", ["", "\n", "Then I go left:", "\nand next\n"])
+def test_calls_that_go_on_from_each_other_are_one_answer(between):
+    first, second = (UNTAGGED[5].format(name) for name in ("Up", "Left"))
+    parsed = KINDS["grid"].parse(f"I go.\n{first}{between}{second}")
+    assert [each.name for each in parsed.actions] == ["Up", "Left"]
+
+
 @pytest.mark.parametrize("own", ["Wait, a hole.", "Correction:", "**Revised answer:**", "No."])
 def test_a_correction_of_ones_own_replaces_the_answer(own):
     reply = f"<think>a</think><answer>Up</answer>\n{own}\n<answer>Left</answer>"

@@ -14,9 +14,9 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from vagen_envs.replies.tags import TAGS, Tag, TagNames, find_tags, in_ascii, without_tokens
-from vagen_envs.replies.thinking import Span, Thinking, code_spans, find_thinking, within
+from vagen_envs.replies.thinking import Span, Thinking, blanked, code_spans, find_thinking, within
 from vagen_envs.replies.turns import Ending, corrects, end_of_reply, is_taken_back
-from vagen_envs.replies.untagged import untagged_answers
+from vagen_envs.replies.untagged import Candidates, untagged_answers
 from vagen_envs.replies.vocabulary import THINKING_TAGS
 
 _PLACEHOLDER = re.compile(
@@ -39,9 +39,9 @@ class Found(NamedTuple):
     """The parts of a reply that would execute.
 
     Attributes:
-        choices: groups of spans to be read one after the other; the first group that holds an
-            action executes.
-        tagged: the choices stand between the format's own tags.
+        tagged: groups of answers between the format's own tags, to be read one after the other; the
+            first group that holds an action executes.
+        untagged: answers in other forms, where none is tagged.
         tags: the tags of the reply, without those of a made-up next turn.
         thinking: its thoughts.
         end: where the reply ends and a made-up next turn begins.
@@ -52,8 +52,8 @@ class Found(NamedTuple):
         unclear: an answer that the words beside it take back, where nothing else executes.
     """
 
-    choices: Sequence[Sequence[Span]]
-    tagged: bool
+    tagged: Sequence[Sequence[Span]]
+    untagged: Candidates
     tags: list[Tag]
     thinking: Thinking
     end: int
@@ -153,7 +153,7 @@ class _View(NamedTuple):
         before = [pair for pair in kept if pair.closed.end <= group[0][0]]
         if before and self.text_of(before[-1]) != self.text_of(kept[-1]):
             gap = self._without_thoughts(before[-1].closed.end, group[0][0])
-            if not corrects(re.sub(r"<[^<>]{0,40}>", " ", gap)):
+            if not corrects(gap):
                 return []
         return [group]
 
@@ -255,30 +255,26 @@ def find_answers(text: str, names: TagNames, *, loosely: bool) -> Found:
     pairs = view.told()
     if doubtful is not None and view.differ(filter(view.is_meant, pairs), doubtful):
         groups = []
-    tagged = bool(groups)
+    others = Candidates()
     if loosely and not groups and not pairs and view.thinking.open_from is None:
-        groups = _untagged(text, view, code)
-    return _found(view, groups, tagged, [tag for tag in tags if tag.end <= end], end)
-
-
-def _untagged(text: str, view: _View, code: Sequence[Span]) -> list[list[Span]]:
-    """Answers in other forms, outside thoughts and fields."""
-    blank = [*view.thinking.spans, *view.shields]
-    return untagged_answers(_blanked(in_ascii(text), blank), _blanked(view.plain, blank), code)
+        blank = [*view.thinking.spans, *view.shields]  # outside thoughts and fields
+        original = blanked(in_ascii(text), blank)
+        others = untagged_answers(original, blanked(view.plain, blank), code)
+    return _found(view, groups, others, [tag for tag in tags if tag.end <= end], end)
 
 
 def _found(
-    view: _View, groups: list[list[Span]], tagged: bool, inside: list[Tag], end: int
+    view: _View, tagged: list[list[Span]], others: Candidates, inside: list[Tag], end: int
 ) -> Found:
     """What was found, with what it says of the other answers."""
     pairs = view.told()
-    first = groups[0][0][0] if groups else 0
+    first = tagged[0][0][0] if tagged else 0
     earlier = [pair.closed.start for pair in pairs if pair.closed.start < first]
     complete = [pair for pair in _pairs(inside) if not view.is_placeholder(pair)]
     unread = view.pairs()[0] if not tagged else []
     return Found(
-        groups,
         tagged,
+        others,
         inside,
         view.thinking,
         end,
@@ -315,14 +311,7 @@ def last_answer(text: str, names: TagNames = TAGS) -> str | None:
     tags.
     """
     found = find_answers(text, names, loosely=False)
-    return text[slice(*found.choices[0][-1])].strip() if found.choices else None
-
-
-def _blanked(text: str, spans: Sequence[Span]) -> str:
-    letters = list(text)
-    for start, end in spans:
-        letters[start:end] = " " * (end - start)
-    return "".join(letters)
+    return text[slice(*found.tagged[0][-1])].strip() if found.tagged else None
 
 
 def _fields(tags: Sequence[Tag]) -> list[Span]:

@@ -12,7 +12,9 @@ from vagen_envs.replies.actions import Action, ActionGrammar, Calls, Names, Refu
 from vagen_envs.replies.answer import Found
 from vagen_envs.replies.parsed import FORMAT_CODES, REFUSED_CODES, Problem
 from vagen_envs.replies.table import names_action, read_table
-from vagen_envs.replies.thinking import Span
+from vagen_envs.replies.thinking import Span, blanked
+from vagen_envs.replies.turns import corrects
+from vagen_envs.replies.untagged import Candidate
 from vagen_envs.replies.vocabulary import JUDGED
 
 _WORD = re.compile(r"[\w-]+[.!]?")
@@ -41,13 +43,13 @@ class AnswerReader:
         if not found.tagged:
             return self._execute_untagged(text, plain, found, problems, begin)
         if self.parsing == "strict" and any(problem.code in FORMAT_CODES for problem in problems):
-            last = found.choices[0][-1]
+            last = found.tagged[0][-1]
             problems.append(
                 Problem("withheld", "nothing was executed because the format is broken", *last)
             )
-            return (), found.choices[0]
+            return (), found.tagged[0]
         readings: list[tuple[tuple[Action, ...], Sequence[Span], list[Problem]]] = []
-        for group in found.choices:
+        for group in found.tagged:
             amiss: list[Problem] = []
             actions: tuple[Action, ...] = ()
             for span in group:
@@ -67,22 +69,45 @@ class AnswerReader:
         if found.empty is None and found.unclear is None:
             message = f"there is no {self._tagged('…')}"
             problems.append(Problem("no_answer", message, begin, len(text)))
-        for group in found.choices:
-            actions = self._read_loosely(plain, group, problems)
-            if actions:
-                return actions, group
+        for candidate in (*found.untagged.whole, *found.untagged.ranked):
+            actions = self._read_loosely(plain, candidate.spans)
+            if not actions:
+                continue
+            if self._is_contested(plain, candidate, actions, found):
+                problems.append(self._unclear(*candidate.spans[-1]))
+                return (), candidate.spans
+            return self._limited(actions, candidate.end, problems), candidate.spans
         if found.unclear is not None:
             problems.append(self._unclear(*found.unclear))
             return (), (found.unclear,)
         if found.empty is not None:
             problems.append(Problem("no_action", "the answer has no action", *found.empty))
             return (), (found.empty,)
-        given = [
-            span for group in found.choices[1:] for span in group
-        ]  # the first is the whole text
-        unclear = [span for span in given if self._is_lenient and self._names_action(plain, span)]
-        problems += [self._unclear(*span) for span in unclear[-1:]]
+        for candidate in reversed(found.untagged.ranked):
+            if self._is_lenient and self._names_action(plain, candidate.spans[-1]):
+                problems.append(self._unclear(*candidate.spans[-1]))
+                break
         return (), ()
+
+    def _is_contested(
+        self, text: str, chosen: Candidate, actions: Sequence[Action], found: Found
+    ) -> bool:
+        """Whether another answer differs from the chosen one without a correction between them: a
+        made-up next turn may stand there.
+        """
+        nearest: tuple[int, bool] = (0, True)  # where the answer before ends, and whether it agrees
+        for other in (*found.untagged.ranked, *found.untagged.rivals):
+            if other.end > chosen.begin and other.begin < chosen.end:
+                continue
+            said = [action.text for action in self._read_loosely(text, other.spans)]
+            agrees = said == [action.text for action in actions]
+            if said and not agrees and other.begin >= chosen.end:
+                return True
+            if said and other.begin < chosen.begin:
+                nearest = max(nearest, (other.end, agrees))
+        end, agrees = nearest
+        gap = blanked(text, found.thinking.spans)[end : chosen.begin]
+        return not agrees and not corrects(gap)
 
     def read(
         self, text: str, span: Span, problems: list[Problem], before: int = 0
@@ -149,18 +174,16 @@ class AnswerReader:
         )
         return Problem("unclear_answer", message, start, end)
 
-    def _read_loosely(
-        self, text: str, group: Sequence[Span], problems: list[Problem]
-    ) -> tuple[Action, ...]:
+    def _read_loosely(self, text: str, spans: Sequence[Span]) -> list[Action]:
         """The actions of an answer that isn't between the format's tags; none if it isn't clear."""
         actions: list[Action] = []
-        for start, end in group:
+        for start, end in spans:
             if isinstance(self.grammar, Names | Calls):
                 actions += self._read_table(text, (start, end)) or ()
             elif self._is_selective and (piece := text[start:end].strip()):
                 read = self.grammar.read(piece, start, end)
                 actions += [] if isinstance(read, Refused) else [read]
-        return self._limited(actions, group[-1][1], problems) if actions else ()
+        return actions
 
     @functools.cached_property
     def _is_selective(self) -> bool:

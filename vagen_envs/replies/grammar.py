@@ -329,7 +329,7 @@ class Grammar:
         """
         begin = max(begin, found.fields_from)
         if self.layout == "flat" and name == "prediction":  # it follows its answer
-            begin = max(begin, found.choices[0][0][0] if found.choices else 0)
+            begin = max(begin, found.tagged[0][0][0] if found.tagged else 0)
         if name == "think" and self.layout != "untagged":
             for start, end in reversed(found.thinking.spans):
                 own = [tag for tag in tags if tag.name == "think" and start <= tag.start < end]

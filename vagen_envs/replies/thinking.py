@@ -65,6 +65,14 @@ def within(at: int, spans: Sequence[Span]) -> bool:
     return before >= 0 and at < spans[before][1]
 
 
+def blanked(text: str, spans: Sequence[Span]) -> str:
+    """The text with blanks in place of the spans."""
+    letters = list(text)
+    for start, end in spans:
+        letters[start:end] = " " * (end - start)
+    return "".join(letters)
+
+
 def code_spans(text: str) -> list[Span]:
     """Fenced and inline code, in which tags are mostly quoted."""
     return [match.span() for match in _CODE.finditer(text)] if "`" in text or "~~~" in text else []

@@ -91,7 +91,7 @@ def corrects(gap: str) -> bool:
     """Whether what stands between two answers can only be a second thought, which the last one
     follows.
     """
-    words = words_of(gap)
+    words = words_of(re.sub(r"<[^<>]{0,40}>", " ", gap))
     if not words:
         return True
     told_by_another = words[0] in SPEAKERS or "executed" in words
