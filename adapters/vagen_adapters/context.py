@@ -26,14 +26,13 @@ import difflib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, Literal, Self, get_args
+from typing import Annotated, Any, Literal, Self
 
+from vagen_adapters.message_parts import PictureForm, observation_parts, without_placeholder
 from vagen_envs.bounds import OrNone, Whole, bounds_of
-from vagen_envs.errors import ConfigError, did_you_mean, shown
-from vagen_envs.pictures import Picture
+from vagen_envs.errors import ConfigError, shown
 from vagen_envs.turn import IMAGE_PLACEHOLDER, Observation, Turn
 
-PictureForm = Literal["data_url", "pil"]
 Message = dict[str, Any]
 HiddenReasoning = Literal["drop", "turn", "keep"]
 SUMMARY_TOKENS = 256
@@ -190,7 +189,7 @@ class ContextPolicy:
                     f"the summary before turn {now + 1} is missing: {self} needs an episode that "
                     "was played with it"
                 )
-            summary = _without_placeholder(summaries[now])
+            summary = without_placeholder(summaries[now])
             text = SUMMARY_SHOWN.format(turns=now, summary=summary) + text
         return replace(observation, text=text, picture=picture)
 
@@ -275,42 +274,3 @@ def summary_messages(
 def summary_request(context: ContextPolicy) -> str:
     """The text that asks for a summary."""
     return SUMMARY_REQUEST.format(tokens=context.summary_tokens)
-
-
-def observation_parts(
-    observation: Observation, pictures: PictureForm = "data_url"
-) -> list[dict[str, Any]]:
-    """An observation as parts of a message, its picture where `<image>` stands.
-
-    A placeholder that got into the text otherwise (a reply quoted in the feedback) is taken out, so
-    that there are always as many pictures as placeholders. The picture takes the last one's place.
-    """
-    text, picture = observation.text, observation.picture
-    if picture is None:
-        return [{"type": "text", "text": _without_placeholder(text)}]
-    before, found, after = text.rpartition(IMAGE_PLACEHOLDER)
-    if not found:
-        before, after = text, ""
-    return [*_text(before), _picture(picture, pictures), *_text(after)]
-
-
-def _text(text: str) -> list[dict[str, Any]]:
-    text = _without_placeholder(text).strip("\n")
-    return [{"type": "text", "text": text}] if text else []
-
-
-def _picture(picture: Picture, form: PictureForm) -> dict[str, Any]:
-    if form == "pil":
-        return {"type": "image", "image": picture.pil}
-    if form == "data_url":
-        return {"type": "image_url", "image_url": {"url": picture.data_url}}
-    raise ConfigError(
-        f"pictures={form!r} is not valid.{did_you_mean(str(form), get_args(PictureForm))}"
-    )
-
-
-def _without_placeholder(text: str) -> str:
-    """A text that shows no picture, whatever it quotes."""
-    while IMAGE_PLACEHOLDER in text:  # taking one out may put another together: "<ima<image>ge>"
-        text = text.replace(IMAGE_PLACEHOLDER, "")
-    return text

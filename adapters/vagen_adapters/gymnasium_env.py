@@ -12,7 +12,8 @@ from typing import Any, SupportsFloat, cast
 import gymnasium as gym
 from gymnasium.utils import RecordConstructorArgs
 
-from vagen_adapters.context import ContextPolicy, Message, PictureForm, chat_messages
+from vagen_adapters.context import ContextPolicy, Message, chat_messages
+from vagen_adapters.message_parts import PictureForm
 from vagen_envs.core import Observation, Turn, VagenEnv
 from vagen_envs.errors import ConfigError
 

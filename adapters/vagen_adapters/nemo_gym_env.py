@@ -13,10 +13,10 @@ from typing import Any
 
 import vagen_envs  # noqa: F401 - registers the ids
 from vagen_adapters import rows
-from vagen_adapters.context import observation_parts
 from vagen_adapters.env_thread import start
 from vagen_adapters.episode_metrics import episode_metrics
 from vagen_adapters.errors import not_importable
+from vagen_adapters.message_parts import observation_parts
 from vagen_adapters.nemo_gym_messages import content_of, reply_of
 from vagen_envs.core import Observation, Turn
 from vagen_envs.errors import ConfigError

@@ -14,11 +14,12 @@ from typing import Any, cast
 
 import vagen_envs  # noqa: F401 - registers the ids
 from vagen_adapters import rows
-from vagen_adapters.context import Message, observation_parts
+from vagen_adapters.context import Message
 from vagen_adapters.ends import ends_of
 from vagen_adapters.env_thread import start
 from vagen_adapters.episode_metrics import episode_metrics
 from vagen_adapters.errors import not_importable
+from vagen_adapters.message_parts import observation_parts
 from vagen_envs.core import Turn, VagenEnv
 from vagen_envs.errors import ConfigError
 

@@ -23,9 +23,9 @@ import gymnasium as gym
 
 import vagen_envs  # noqa: F401 - registers the ids
 from vagen_adapters import rows
-from vagen_adapters.context import observation_parts
 from vagen_adapters.env_thread import start
 from vagen_adapters.errors import not_importable
+from vagen_adapters.message_parts import observation_parts
 from vagen_adapters.prompt_check import require_prompt_of
 from vagen_envs.core import Observation, Turn
 from vagen_envs.errors import ConfigError, EpisodeOverError, ReplyTypeError

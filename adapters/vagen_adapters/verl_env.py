@@ -15,10 +15,11 @@ import gymnasium as gym
 
 import vagen_envs  # noqa: F401 - registers the ids
 from vagen_adapters import rows
-from vagen_adapters.context import Message, observation_parts
+from vagen_adapters.context import Message
 from vagen_adapters.ends import ends_of
 from vagen_adapters.env_thread import Call, running, start
 from vagen_adapters.errors import not_importable
+from vagen_adapters.message_parts import observation_parts
 from vagen_envs.core import Observation, Turn
 
 try:

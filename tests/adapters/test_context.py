@@ -10,13 +10,8 @@ from hypothesis import strategies as st
 from oracle import picture_of
 
 import vagen_envs  # noqa: F401
-from vagen_adapters.context import (
-    HIDDEN,
-    ContextPolicy,
-    chat_messages,
-    observation_parts,
-    summary_messages,
-)
+from vagen_adapters.context import HIDDEN, ContextPolicy, chat_messages, summary_messages
+from vagen_adapters.message_parts import observation_parts
 from vagen_envs.core import Observation
 from vagen_envs.errors import ConfigError
 from vagen_envs.pictures import Picture

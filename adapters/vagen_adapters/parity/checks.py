@@ -2,73 +2,17 @@
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 
 import torch
 
-from vagen_adapters.parity.reference_model import Pixels, ReferenceModel
-from vagen_adapters.parity.sampler import SamplerCall
-from vagen_adapters.parity.trained import Playback, TrainedSequence
+from vagen_adapters.parity.compared import Compared, around, first_difference, runs_of
 
 TOLERANCE = 1e-3
 """Tolerance of log-probabilities. Both come from one model in float32; one picture more or less
 changes them by 0.1.
 """
-AROUND = 4
-"""Tokens shown before and after a difference."""
-
-
-@dataclass(frozen=True, eq=False)
-class Compared:
-    """A trained sequence beside the calls that sampled its replies.
-
-    `turns` are those of the replies; `starts` where each begins in the sequence, `None` where it
-    can't be found.
-    """
-
-    model: ReferenceModel
-    playback: Playback
-    row: TrainedSequence
-    turns: tuple[int, ...]
-    starts: tuple[int | None, ...]
-
-    @classmethod
-    def of(cls, playback: Playback, row: TrainedSequence) -> Compared:
-        turns = tuple(range(len(playback.sampler.calls)) if row.turns is None else row.turns)
-        starts: list[int | None] = []
-        after = 0
-        for turn in turns:
-            call = playback.sampler.calls[turn]
-            start = _start(playback.model, row.input_ids, call)
-            start = _find(row.input_ids, call.reply, after) if start is None else start
-            starts.append(start)
-            after = after if start is None else start + len(call.reply)
-        return cls(playback.model, playback, row, turns, tuple(starts))
-
-    @property
-    def calls(self) -> list[SamplerCall]:
-        return [self.playback.sampler.calls[turn] for turn in self.turns]
-
-    @property
-    def pictures(self) -> list[Pixels]:
-        """The pictures that the environment showed and that are in the sequence, in order."""
-        seen = self.calls[-1].seen if self.turns else 0
-        runs = self.model.collapse(self.row.input_ids[: self.starts[-1] if self.starts else None])[
-            0
-        ]
-        read = runs.count(self.model.image_token)
-        shown = self.playback.env.shown[max(0, seen - read) : seen]
-        following = self.model.collapse(self.row.input_ids)[0].count(self.model.image_token) - read
-        own = sum(
-            token == self.model.image_token
-            for token in (self.calls[-1].reply if self.turns else ())
-        )
-        return shown + self.playback.env.shown[seen : seen + max(0, following - own)]
-
-
 Check = Callable[[Compared], Iterator[str]]
 
 
@@ -77,10 +21,10 @@ def context(pair: Compared) -> Iterator[str]:
     for turn, call in zip(pair.turns, pair.calls, strict=True):
         want = pair.model.collapse(call.ids)[0]
         have = pair.model.collapse(pair.row.input_ids)[0]
-        at = _first_difference(want, have[: len(want)])
+        at = first_difference(want, have[: len(want)])
         if at is not None:
-            read = _around(pair.model, want, at)
-            trained = _around(pair.model, have, at)
+            read = around(pair.model, want, at)
+            trained = around(pair.model, have, at)
             yield f"turn {turn}: the sampler read {read}, trained is {trained}"
             return
 
@@ -96,10 +40,10 @@ def tokens(pair: Compared) -> Iterator[str]:
             )
             return
         have = pair.row.input_ids[start : start + len(call.reply)]
-        at = _first_difference(call.reply, have)
+        at = first_difference(call.reply, have)
         if at is not None:
-            sampled = _around(pair.model, call.reply, at)
-            trained = _around(pair.model, have, at)
+            sampled = around(pair.model, call.reply, at)
+            trained = around(pair.model, have, at)
             yield f"turn {turn}, token {at}: sampled was {sampled}, trained is {trained}"
             return
 
@@ -114,14 +58,14 @@ def mask(pair: Compared) -> Iterator[str]:
         for place in range(start or 0, min((start or 0) + len(call.reply), len(want))):
             want[place] = True
     have = [bool(on) for on in pair.row.mask]
-    at = _first_difference(want, have)
+    at = first_difference(want, have)
     if at is not None:
         wrong = (
             "is sampled and not trained"
             if want[at : at + 1] == [True]
             else "is trained and was not sampled"
         )
-        yield f"token {at} {wrong}: {_around(pair.model, pair.row.input_ids, at)}"
+        yield f"token {at} {wrong}: {around(pair.model, pair.row.input_ids, at)}"
 
 
 def pictures(pair: Compared) -> Iterator[str]:
@@ -133,7 +77,7 @@ def pictures(pair: Compared) -> Iterator[str]:
     shown = pair.pictures
     pixels = pair.row.forward.get("pixel_values")
     grids = pair.row.forward.get("image_grid_thw")
-    runs = _runs(pair.model, ids)
+    runs = runs_of(pair.model, ids)
     if pixels is None or grids is None:
         if runs:
             yield (
@@ -171,7 +115,7 @@ def pictures(pair: Compared) -> Iterator[str]:
 def positions(pair: Compared) -> Iterator[str]:
     """Position ids equal the model's own."""
     grids = pair.model.features(pair.pictures).get("image_grid_thw")
-    runs = _runs(pair.model, pair.row.input_ids)
+    runs = runs_of(pair.model, pair.row.input_ids)
     if grids is not None and pair.model.patches(grids) != runs:
         yield "pictures and tokens don't match, so there are no right ones"
         return
@@ -197,7 +141,7 @@ def positions(pair: Compared) -> Iterator[str]:
     differs = (laid != want).any(0)
     if differs.any():
         at = int(differs.nonzero()[0])
-        here = _around(pair.model, pair.row.input_ids, at)
+        here = around(pair.model, pair.row.input_ids, at)
         yield (
             f"token {at}: they are {laid[:, at].tolist()}, the model's own "
             f"{want[:, at].tolist()}: {here}"
@@ -231,7 +175,7 @@ def logprobs(pair: Compared) -> Iterator[str]:
                 if worst is None:
                     message = f"{name} nothing"
                 else:
-                    here = _around(pair.model, call.reply, worst)
+                    here = around(pair.model, call.reply, worst)
                     message = (
                         f"sampled at {call.logprobs[worst]:.4f}, {name} {have[worst]:.4f}: {here}"
                     )
@@ -263,7 +207,7 @@ def rewards(pair: Compared) -> Iterator[str]:
             left[at] = 0.0
     stray = next((at for at, value in enumerate(left) if value), None)
     if stray is not None:
-        about = _around(pair.model, pair.row.input_ids, stray)
+        about = around(pair.model, pair.row.input_ids, stray)
         yield f"token {stray} is paid {left[stray]:g} and was not sampled: {about}"
 
 
@@ -310,42 +254,3 @@ def _sampled_pictures(pair: Compared) -> Iterator[str]:
             if given.shape != shown.shape or (given != shown).any():
                 yield f"turn {turn}: the sampler's picture {number} is another one than was shown"
                 return
-
-
-def _runs(model: ReferenceModel, ids: Sequence[int]) -> list[int]:
-    """Return the length of each run of image tokens."""
-    return [len(list(run)) for token, run in itertools.groupby(ids) if token == model.image_token]
-
-
-def _start(model: ReferenceModel, ids: Sequence[int], call: SamplerCall) -> int | None:
-    """Return where the reply begins if the sampler's input precedes it."""
-    want, (have, places) = model.collapse(call.ids)[0], model.collapse(ids)
-    if have[: len(want)] != want or len(have) <= len(want):
-        return None
-    return places[len(want)]
-
-
-def _find(ids: Sequence[int], reply: Sequence[int], after: int) -> int | None:
-    wanted = list(reply)
-    return next(
-        (
-            at
-            for at in range(after, len(ids) - len(wanted) + 1)
-            if list(ids[at : at + len(wanted)]) == wanted
-        ),
-        None,
-    )
-
-
-def _first_difference(want: Sequence[object], have: Sequence[object]) -> int | None:
-    return next(
-        (at for at, (one, other) in enumerate(itertools.zip_longest(want, have)) if one != other),
-        None,
-    )
-
-
-def _around(model: ReferenceModel, ids: Sequence[int], at: int) -> str:
-    before = model.say(ids[max(0, at - AROUND) : at])
-    after = model.say(ids[at + 1 : at + 1 + AROUND])
-    here = model.say(ids[at : at + 1]) or "nothing"
-    return f"{before} [{here}] {after}".strip()

@@ -8,7 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from vagen_adapters.parity.against_env import ENV_CHECKS
-from vagen_adapters.parity.checks import CHECKS, Compared
+from vagen_adapters.parity.checks import CHECKS
+from vagen_adapters.parity.compared import Compared
 from vagen_adapters.parity.recordings import (
     INJECTED,
     RECORDINGS,

@@ -12,7 +12,8 @@ from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from vagen_adapters.context import Message, PictureForm
+from vagen_adapters.context import Message
+from vagen_adapters.message_parts import PictureForm
 from vagen_benchmarks.errors import EndpointError
 from vagen_benchmarks.redaction import redact
 from vagen_benchmarks.stop_reasons import Stop, is_permanent, recognise

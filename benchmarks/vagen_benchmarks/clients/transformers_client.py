@@ -14,8 +14,9 @@ from typing import Any, ClassVar
 
 from jinja2 import TemplateError
 
-from vagen_adapters.context import Message, PictureForm
+from vagen_adapters.context import Message
 from vagen_adapters.errors import TrainingConfigError
+from vagen_adapters.message_parts import PictureForm
 from vagen_adapters.ppo.processors import Family
 from vagen_benchmarks.clients.base import Answer, Client, Ending, Sampling, in_a_line
 from vagen_benchmarks.errors import ProtocolError
