@@ -20,38 +20,30 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import re
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from xml.etree import ElementTree
 
 from vagen_envs.errors import ConfigError, LevelError, shown
 from vagen_envs.seeding import SPLITS, Split
+from vagen_envs.sokoban.board_files import (
+    LARGEST,
+    boards_of,
+    digest_of,
+    files_of,
+    no_boards_message,
+)
 from vagen_envs.sokoban.levels import Level, Solutions, canonical_board, pushed_to, spread
-from vagen_envs.tables import SplitBy, encoding_of, place, split_of_file
+from vagen_envs.tables import SplitBy, place, split_of_file
 
-SUFFIXES = (".txt", ".xsb", ".sok", ".sb", ".ban", ".lvl", ".slc", "")
-"""Of the files of a folder that are read, besides numbers, as in `screen.1`. A named file may be
-called anything.
-"""
-LARGEST = 50
-"""Cells of a side."""
-MOST_BYTES = 64 * 2**20
-"""Of one file."""
 MOST_CHECKED = 20_000
 """Boards up to which all are checked when they are loaded, some 0.2 ms each; of more, a board is
 when it is played.
 """
 _QUICK = 2_000
 """Placements of boxes that are searched for a solution of a board with one box."""
-
-_LETTERS = str.maketrans("pPbBo", "@+$*.")
-_ROW = re.compile(r"[-#@+$*. _pPbBo]*+")
-_RUNS = re.compile(r"[-#@+$*. _pPbBo0-9|()]*+")
-_RUN = re.compile(r"(\d+)(?:([^\d()|])|\(([^\d()|]*)\))")
 
 
 class _Unplayable(Exception):  # noqa: N818 - a reason, not a failure
@@ -111,8 +103,8 @@ def load_boards(path: str, split_by: SplitBy = "published") -> Boards:
         ConfigError: nothing is there, or none of the boards can be played; the message has the
             first reasons.
     """
-    files = _files(path)
-    return _parsed(path, split_by, tuple([(file, _digest(file)) for file in files]))
+    files = files_of(path)
+    return _parsed(path, split_by, tuple([(file, digest_of(file)) for file in files]))
 
 
 @functools.lru_cache(maxsize=4)
@@ -125,11 +117,11 @@ def _parsed(path: str, split_by: SplitBy, files: tuple[tuple[Path, bytes], ...])
     fingerprint = hashlib.blake2b()
     for file, _ in files:
         split = split_of_file(file, top)
-        for line, rows in _boards_of(file):
+        for line, rows in boards_of(file):
             found.append((f"{file}, line {line}", split, rows))
             fingerprint.update(f"{split}\n{rows}\n\n".encode())
     if not found:
-        raise ConfigError(_without_boards(path, files))
+        raise ConfigError(no_boards_message(path, files))
     published = split_by == "published" and any(split is not None for _, split, _ in found)
     # A position that several splits have stays in the last of train, val, test.
     found.sort(key=lambda each: -SPLITS.index(each[1] or "train"))
@@ -200,130 +192,6 @@ def _playable(path: str, found: Sequence[_Found], split_by: SplitBy) -> _Sorted:
         )
         warnings.warn(message, stacklevel=3)
     return _by_split(kept, place(groups, split_by)), sides
-
-
-def _without_boards(path: str, files: Sequence[tuple[Path, bytes]]) -> str:
-    if not files:
-        return f"boards={shown(path)} is a folder without files of boards ({', '.join(SUFFIXES)})"
-    if not any(file.stat().st_size for file, _ in files):
-        return f"boards={shown(path)} is empty; write a board into it"
-    return f"boards={shown(path)} has no board; one is rows of '#@+$*. ' with walls around"
-
-
-def _files(path: str) -> list[Path]:
-    try:
-        place = Path(path).expanduser()
-        if place.is_dir():
-            files = [file for file in place.rglob("*") if _may_have_boards(file, place)]
-            return sorted(files, key=lambda file: [_natural(part) for part in file.parts])
-        if place.is_file():
-            return [place]
-    except (
-        OSError,
-        RuntimeError,
-        ValueError,
-    ) as error:  # too long a name, a folder that may not be read, ~nobody
-        raise ConfigError(f"boards={shown(path)} can't be read: {shown(str(error))}") from error
-    raise ConfigError(f"boards={shown(path)} is neither a file nor a folder")
-
-
-def _may_have_boards(file: Path, top: Path) -> bool:
-    suffix = file.suffix.lower()
-    hidden = any(part.startswith(".") for part in file.relative_to(top).parts)
-    return not hidden and (suffix in SUFFIXES or suffix[1:].isdigit()) and file.is_file()
-
-
-def _natural(name: str) -> list[tuple[int, str]]:
-    """A key by which `screen.9` comes before `screen.10`."""
-    return [
-        (int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"([0-9]+)", name)
-    ]
-
-
-def _digest(file: Path) -> bytes:
-    try:
-        if file.stat().st_size > MOST_BYTES:
-            raise ConfigError(
-                f"{file} has more than {MOST_BYTES // 2**20} MiB; boards in a text file take less"
-            )
-        return hashlib.blake2b(file.read_bytes()).digest()
-    except OSError as error:
-        raise ConfigError(
-            f"boards={shown(str(file))} can't be read: {shown(str(error))}"
-        ) from error
-
-
-def _boards_of(file: Path) -> Iterator[tuple[int, str]]:
-    """The line where each board of a file begins, and its rows, joined by line breaks.
-
-    A run of rows without a player, a box or a target is an ornament.
-    """
-    text = _text_of(file)
-    if text.lstrip().startswith("<"):
-        text = _from_xml(file, text)
-    rows: list[str] = []
-    began = 0
-    for number, line in enumerate([*text.split("\n"), ""], 1):
-        found = _rows(line)
-        if not found and rows and line.strip()[:1] == "#" == line.strip()[-1:]:
-            found = [line.rstrip()]  # a row with a sign of another dialect, which `_checked` names
-        for row in found or [""]:
-            if row.strip():
-                began = began or number
-                rows.append(row)
-                continue
-            board = "\n".join(rows)
-            if any(sign in board for sign in "@+$*."):
-                yield began, board
-            rows = []
-            began = 0
-
-
-def _text_of(file: Path) -> str:
-    """The text of a file in UTF-8, or in UTF-16 with a byte-order mark, with one kind of line
-    breaks.
-    """
-    data = file.read_bytes()
-    text = data.decode(encoding_of(data), errors="replace")
-    return text.replace("\r\n", "\n").replace("\r", "\n")
-
-
-def _from_xml(file: Path, text: str) -> str:
-    """The boards of a collection in XML: `<Level>`s, each with its rows as `<L>`, in any namespace.
-
-    Raises:
-        ConfigError: it isn't XML, or it defines entities, which may be made to fill the memory.
-    """
-    if "<!ENTITY" in text.upper():
-        raise ConfigError(f"{file} defines XML entities, which no collection of boards needs")
-    declaration, _, rest = text.partition("?>")
-    text = rest if declaration.lstrip().startswith("<?xml") else text  # its encoding is decoded
-    try:
-        root = ElementTree.fromstring(text)  # noqa: S314  (expat, and entities are refused above)
-    except ElementTree.ParseError as error:
-        raise ConfigError(f"{file} is not XML that can be read ({error})") from error
-    return "\n\n".join(map(_rows_of_level, root.iterfind(".//{*}Level")))
-
-
-def _rows_of_level(level: ElementTree.Element) -> str:
-    return "\n".join(row.text or "" for row in level.iterfind("{*}L"))
-
-
-def _rows(line: str) -> list[str]:
-    """The rows that a line says; none if it isn't part of a board."""
-    if "#" not in line:
-        return []
-    line = line.rstrip().expandtabs()
-    if _ROW.fullmatch(line):
-        return [line.translate(_LETTERS)]
-    if not _RUNS.fullmatch(line):
-        return []
-    for _ in range(3):  # runs within runs
-        line = _RUN.sub(
-            lambda run: (run[2] or run[3] or "") * min(int(run[1][:4]), 2 * LARGEST), line
-        )
-    rows = line.rstrip("|").split("|")
-    return [row.translate(_LETTERS) for row in rows] if all(map(_ROW.fullmatch, rows)) else []
 
 
 _Board = tuple[str, ...]
