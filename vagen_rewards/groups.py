@@ -5,10 +5,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
 from vagen_rewards.reader import Fact
 from vagen_rewards.reader.claims import Part
+from vagen_rewards.reader.navigation import Seen
 from vagen_rewards.transitions import Step, owed_by, value_of
 
 FEW, PRIOR = 8, 0.4
@@ -107,13 +108,29 @@ class AskedGroup(Group):
         self.size = len(steps)
         owed = [owed_by(part, step).values() for step in steps]
         self.owed = Counter(fact for each in owed for fact in each)
-        self._weights = [1 / max(1, len(each)) for each in owed]
+        weights = [1 / max(1, len(each)) for each in owed]
+        self._all = list(zip(steps, weights, strict=True))
+        self._excerpts: dict[str, list[tuple[Step, float]]] = {}
 
     def found(self, facts: tuple[Fact, ...]) -> Found:
-        values = [value_of(self.part, facts, step) for step in self.steps]
-        weighed = list(zip(values, self._weights, strict=True))
+        about = self._about(facts[0]) if isinstance(facts[0], Seen) else self._all
+        weighed = [(value_of(self.part, facts, step), weight) for step, weight in about]
+        values = [value for value, _ in weighed]
         return Found(
             len(values) - values.count(0.0),
             sum([weight for value, weight in weighed if value > 0]),
             sum([weight for value, weight in weighed if value < 0]),
         )
+
+    def _about(self, fact: Seen) -> list[tuple[Step, float]]:
+        """Excerpts from the states that say something about objects of this name. The answers to
+        one question are all about the same name.
+        """
+        if fact.name not in self._excerpts:
+            self._excerpts[fact.name] = found = []
+            for step, weight in self._all:
+                state = step.before if self.part == "grounding" else step.after
+                if fact.excerpt(state).objects:
+                    short = Step(*[cast(Any, fact.excerpt(each)) for each in step])
+                    found.append((short, weight))
+        return self._excerpts[fact.name]

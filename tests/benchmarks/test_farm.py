@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import math
+
 import pytest
 from typer.testing import CliRunner
 
 from vagen_benchmarks import farm
 from vagen_benchmarks.cli import app
-from vagen_benchmarks.farm.words import WORDS, Share, WordTable
+from vagen_benchmarks.farm.words import NOTHING, WORDS, Share, WordTable
 
 GRIDS = ("vagen/Sokoban-v0", "vagen/FrozenLake-v0")
 LONG = {"difficulty": 0, "max_turns": 12}
@@ -64,3 +67,30 @@ def test_the_command_prints_the_table():
     )
     assert "blind after 1" in done.output
     assert "remaining" not in done.output
+
+
+def test_where_own_words_earn_nothing_there_is_no_share(monkeypatch, tmp_path):
+    """In SVG the agent wrote the drawing that a prediction describes."""
+    table = WordTable("vagen/SVGReconstruction-v0", {"scorer": "classical"}, 2)
+    part = "world_modeling"
+    played = table.play(part)
+    own = table.own(part, played)
+    share = table.share(part, WORDS["own words"], played, own)
+    assert math.isnan(share.value)
+    assert not farm.is_beyond("own words", share)
+    row = farm.Row("words", "own words", part, NOTHING)
+    monkeypatch.setattr(farm, "rows", lambda *_: iter([row]))
+    kept = tmp_path / "farm.json"
+    done = CliRunner().invoke(app, ["judge", "farm", "-e", GRIDS[0], "--out", str(kept)])
+    assert done.exit_code == 0
+    assert "–" in done.output
+    assert json.loads(kept.read_text())[0]["share"] is None
+
+
+def test_blind_words_are_measured_only_where_they_were_not_chosen():
+    table = WordTable(GRIDS[0], {"difficulty": 0}, 6)
+    first, *others = table.play("grounding", lambda *_: ["Up"], only=1)
+    played = [turn for other in others for turn in (other, first)]
+    share = table.blind("grounding", played, 1.0)
+    assert share.error == 0.0, "every turn that is measured is the same"
+    assert not math.isnan(share.value)

@@ -236,6 +236,28 @@ def test_what_is_called_visible_is_in_the_picture_and_nothing_plain_is_left_out(
     assert sum(pixels > 75 for pixels in left_out) < 0.001 * len(claims)
 
 
+@pytest.mark.parametrize("difficulty", [0, 5])
+def test_what_is_visible_is_so_by_all_rays(difficulty, monkeypatch):
+    """Rays that nothing can be met by aren't cast; with all of them the same things are visible."""
+    with gym.make("vagen/Navigation-v0", observation="text", difficulty=difficulty) as env:
+        env.reset(seed=5)
+        simulator = env.unwrapped.simulator
+        corner = (simulator.house.width / 100, simulator.house.depth / 100)
+        stream = HashStream("rays", difficulty)
+        found = []
+        for _ in range(40):
+            x, z = (0.3 + stream.below(1000) / 1000 * (side - 0.6) for side in corner)
+            turned, tilt = 90 * stream.below(4), 30 * (stream.below(4) - 1)
+            simulator.teleport(Pose(x, z, turned, tilt))
+            few = simulator.visible()
+            monkeypatch.setattr("vagen_envs.navigation.simulator._FIRST", np.ones((51, 51), bool))
+            every = simulator.visible()
+            monkeypatch.undo()
+            assert (few == every).all()
+            found.append(every.sum())
+        assert sum(found) > 60
+
+
 def test_actions_are_ai2thors():
     house = house_of(0)
     simulator = HouseSimulator(house, Pose(1, 1, 0), NavigationConfig())

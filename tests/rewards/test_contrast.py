@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 import statistics
 from collections import Counter
@@ -12,13 +13,15 @@ import pytest
 
 import vagen_envs  # noqa: F401
 from vagen_envs.frozen_lake.state import FrozenLakeState
+from vagen_envs.navigation.state import NavigationState
 from vagen_envs.sokoban.state import SokobanState
 from vagen_rewards import ReasoningReward, VisualReasoningReward
 from vagen_rewards.comparison import Comparisons
 from vagen_rewards.contrast import RARELY_RIGHT, Contrast, score_of
 from vagen_rewards.groups import AskedGroup, CountedGroup
 from vagen_rewards.owed import told as described_by
-from vagen_rewards.transitions import Step
+from vagen_rewards.reader.navigation import Seen
+from vagen_rewards.transitions import Step, owed_by, value_of
 
 GRIDS = ("vagen/FrozenLake-v0", "vagen/Sokoban-v0")
 
@@ -289,6 +292,33 @@ def test_counting_descriptions_gives_what_asking_each_state_gives(world):
         assert counted.owed == asked.owed
         for fact in list(counted.owed)[:12]:
             assert counted.found((fact,)) == pytest.approx(asked.found((fact,)))
+
+
+def test_states_that_dont_mention_an_object_dont_count():
+    """Asking those that do gives what asking all states gives, before and after a turn."""
+
+    def search(target, *seen, in_sight=True):
+        return NavigationState(*target, seen, target_in_sight=in_sight)
+
+    lamp, far, vase = ("DeskLamp", "ahead", 2.0), ("DeskLamp", "left", 5.0), ("Vase", "right", 1.0)
+    with_lamp = search(("DeskLamp", 2.0, "ahead"), lamp, vase)
+    with_vase = search(("Vase", 1.0, "right"), vase, far)
+    hidden = search(("DeskLamp", 9.0, "back"), in_sight=False)
+    crowded = search(("Vase", 1.0, "left"), *[("Sofa", "ahead", 1.0 + i) for i in range(5)])
+    states = [with_lamp, with_vase, hidden, crowded]
+    steps = [Step(*pair) for pair in itertools.product(states, repeat=2)]
+    names = ("desk lamp", "lamp", "vase", "target", "sofa", "bed")
+    facts = [Seen(name, frozenset({way})) for name in names for way in ("ahead", "left")]
+    facts += [Seen(name, metres=far) for name in names for far in (1.0, 5.0)]
+    for part, fact in itertools.product(("grounding", "world_modeling"), facts):
+        group = AskedGroup(part, steps)
+        values = [value_of(part, [fact], step) for step in steps]
+        weights = [1 / max(1, len(owed_by(part, step))) for step in steps]
+        pairs = list(zip(values, weights, strict=True))
+        found = group.found((fact,))
+        assert found.states == sum(value != 0 for value in values)
+        assert found.right == pytest.approx(sum(weight for value, weight in pairs if value > 0))
+        assert found.wrong == pytest.approx(sum(weight for value, weight in pairs if value < 0))
 
 
 @pytest.mark.parametrize("env_id", GRIDS)

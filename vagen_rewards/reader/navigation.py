@@ -45,6 +45,18 @@ def _is_called(kind: str, name: str) -> bool:
     return name in (own, own.replace(" ", ""), kind.lower(), *others)
 
 
+class Excerpt(NamedTuple):
+    """What a state says about the objects of one name.
+
+    Attributes:
+        objects: direction, distance and bearing of each.
+        partial: whether there may be more of them.
+    """
+
+    objects: tuple[tuple[str, float, int | None], ...]
+    partial: bool
+
+
 class Seen(NamedTuple):
     """An object is in one of some directions, or so far away.
 
@@ -62,28 +74,37 @@ class Seen(NamedTuple):
         """Whether an object of this name is there.
 
         `None` if the state has none, another may be meant, or no picture from here can show it.
+
+        Args:
+            state: a state, or the `Excerpt` from it for this name.
         """
-        if self.is_target(state) and not state.target_in_sight:
-            return None
+        about = state if isinstance(state, Excerpt) else self.excerpt(state)
         verdicts = [
             every([self._is_there(way, bearing), self._is_as_far(far)])
-            for way, far, bearing in self._meant(state)
+            for way, far, bearing in about.objects
         ]
         if True in verdicts:
             return True
-        many = len(state.visible_objects) >= MOST_VISIBLE and not self.is_target(state)
-        return None if not verdicts or None in verdicts or many else False
+        return None if not verdicts or None in verdicts or about.partial else False
 
-    def _meant(self, state: Any) -> list[tuple[str, float, int | None]]:
+    def excerpt(self, state: Any) -> Excerpt:
+        """What a state says about objects of this name: many facts are asked of the same one."""
+        target = self.is_target(state)
+        if target and not state.target_in_sight:
+            return Excerpt((), False)
+        partial = len(state.visible_objects) >= MOST_VISIBLE and not target
+        return Excerpt(tuple(self._meant(state, target)), partial)
+
+    def _meant(self, state: Any, target: bool) -> list[tuple[str, float, int | None]]:
         """Direction, distance and bearing of the objects that may be meant."""
         bearings = state.bearings or [None] * len(state.visible_objects)
         seen = [(*one, at) for one, at in zip(state.visible_objects, bearings, strict=True)]
         found = [(way, far, at) for kind, way, far, at in seen if _is_called(kind, self.name)]
-        if not self.is_target(state):
+        if not target:
             return found
-        target = (state.target_type, state.target_direction, state.target_distance)
-        at = next((at for *one, at in seen if tuple(one) == target), None)
-        return [(*target[1:], at), *(found if self.name != "target" else [])]
+        own = (state.target_type, state.target_direction, state.target_distance)
+        at = next((at for *one, at in seen if tuple(one) == own), None)
+        return [(*own[1:], at), *(found if self.name != "target" else [])]
 
     def is_target(self, state: Any) -> bool:
         """Whether the name is the target's."""

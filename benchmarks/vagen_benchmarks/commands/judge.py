@@ -332,8 +332,7 @@ def farm_command(
             beyond += is_over
             bound = f"{low:.2f} to {high:.2f}" if low > -1 else f"≤ {high:.2f}"
             where = (env_id.removeprefix("vagen/"), row.setting, row.name)
-            error = f" ± {row.share.error:.3f}" if row.share.error else ""
-            share = f"{row.share.value:.3f}{error}{' !' if is_over else ''}"
+            share = f"{_shown(row.share)}{' !' if is_over else ''}"
             table.add_row(*where, row.column, share, bound)
             found.append({"environment": env_id, "difficulty": rung, **_flat(row)})
     out.print(table)
@@ -345,4 +344,12 @@ def farm_command(
 
 def _flat(row: farm.Row) -> dict[str, Any]:
     share, error = row.share
-    return {**row._asdict(), "share": round(share, 4), "error": round(error, 4)}
+    known = None if math.isnan(share) else round(share, 4)  # JSON has no word for not a number
+    return {**row._asdict(), "share": known, "error": round(error, 4)}
+
+
+def _shown(share: farm.Share) -> str:
+    if math.isnan(share.value):
+        return "–"
+    error = f" ± {share.error:.3f}" if share.error else ""
+    return f"{share.value:.3f}{error}"

@@ -42,20 +42,20 @@ def word_shares(
         own = table.own(part, played)
         for name, words in WORDS.items():
             found[name, part] = table.share(part, words, played, own)
-        slope = table.slope(part, played)
-        if not math.isnan(slope):
-            found["slope", part] = Share(slope, 0.0)
+        found["slope", part] = Share(table.slope(part, played), 0.0)
         random = table.play(part, at_random, times=8)
         found["the prompt's example", part] = table.share(part, table.example, random, own)
         found["best constant", part] = table.constant(part, random, tries, own)
         for turns in range(1, min(3, core.config.max_turns) if names else 1):
-            blind = table.play(part, fixed, only=turns, times=10)
+            blind = table.play(part, fixed, only=turns, times=20)
             found[f"blind after {turns}", part] = table.blind(part, blind, own)
     return found
 
 
 def is_beyond(name: str, share: Share) -> bool:
     """Whether a share is beyond its bounds by more than two standard errors."""
+    if math.isnan(share.value):
+        return False
     low, high = limit_of(name)
     return not low - 2 * share.error <= share.value <= high + 2 * share.error
 

@@ -84,11 +84,17 @@ LEAST_OWN = 0.01
 
 
 class Share(NamedTuple):
-    """What words earn as a share of own words, and its standard error."""
+    """What words earn as a share of own words, and its standard error.
+
+    Not a number where own words earn nothing: an agent of SVG knows its drawing before it sees it.
+    """
 
     value: float
     error: float
 
+
+NOTHING = Share(math.nan, 0.0)
+"""Where nothing can be earned, or no turn was left to measure."""
 
 Plan = Callable[[int, int], list[str]]
 """The actions of a level's turn."""
@@ -175,16 +181,16 @@ class WordTable:
         ]
 
     def blind(self, part: Part, played: Sequence[Played], own: float) -> Share:
-        """The best words for each feedback as a share of `own`: chosen on one half of the turns and
-        measured on the other, both ways round.
+        """The best words for each feedback as a share of `own`: chosen on every other turn and
+        measured on the rest.
+
+        Not the other way round as well: what is frequent in both halves by chance would count
+        twice, and the standard error would be too small by half.
         """
-        scores: list[float] = []
-        for start in (0, 1):
-            chosen = self._best_by_feedback(part, played[start::2])
-            rest = played[1 - start :: 2]
-            said = [chosen.get(_feedback(each), []) for each in rest]
-            scores += self._scores(part, said, rest)
-        return _share(scores, own)
+        chosen = self._best_by_feedback(part, played[::2])
+        rest = played[1::2]
+        said = [chosen.get(_feedback(each), []) for each in rest]
+        return _share(self._scores(part, said, rest), own)
 
     def _best_by_feedback(
         self, part: Part, played: Sequence[Played]
@@ -210,7 +216,7 @@ class WordTable:
         """
         facts = _pool(part, played)
         if not facts or not tries:
-            return Share(0.0, 0.0)
+            return NOTHING
         first, rest = played[::2], played[1::2]
         paid = np.array([self._scores(part, [[fact]] * len(first), first) for fact in facts])
         stream = HashStream("constants", 0)
@@ -280,7 +286,7 @@ def _pool(part: Part, played: Sequence[Played]) -> list[Fact]:
 
 def _share(scores: Sequence[float], own: float) -> Share:
     if own <= LEAST_OWN or not scores:
-        return Share(0.0, 0.0)
+        return NOTHING
     error = statistics.stdev(scores) / math.sqrt(len(scores)) if len(scores) > 1 else own
     return Share(statistics.fmean(scores) / own, error / own)
 
