@@ -130,6 +130,7 @@ def test_rejected_request_is_retried_only_where_it_may_pass(tmp_path, endpoint, 
         ({"content": "<answer>Up", "finish": ["odd"]}, "stop", "<answer>Up"),
         ({"content": [{"type": "refusal", "refusal": "I can't."}]}, "refused", "I can't."),
         ({"content": None}, "empty", ""),
+        ({"content": " \n"}, "empty", " \n"),
         (
             {"content": [{"type": "text", "text": "in "}, {"type": "text", "text": "parts"}]},
             "stop",
@@ -320,6 +321,7 @@ def test_faults_of_other_providers(tmp_path, endpoint, provider, fault, kind):
         ("gemini:g", {"content": None, "finish": "SAFETY"}, "filtered"),
         ("gemini:g", {"promptFeedback": {"blockReason": "SAFETY"}}, "filtered"),
         ("gemini:g", {"content": None}, "empty"),
+        ("gemini:g", {"content": None, "finish": "LANGUAGE"}, "filtered"),
     ],
 )
 def test_odd_replies_of_other_providers(tmp_path, endpoint, who, answer, ending):

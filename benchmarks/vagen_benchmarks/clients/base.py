@@ -249,7 +249,7 @@ def ending_of(text: str, *finish: Any, refused: bool = False, filtered: bool = F
         return "refused"
     if found is not None:
         return found
-    if text:
+    if text.strip():
         return "stop"
     return "filtered" if filtered else "empty"
 

@@ -120,7 +120,7 @@ class TransformersClient(Client):
         ended = len(written) > 0 and int(written[-1]) in (
             ends if isinstance(ends, list) else [ends]
         )
-        ending: Ending = "stop" if ended and text else "empty" if ended else "cut"
+        ending: Ending = "stop" if ended and text.strip() else "empty" if ended else "cut"
         return Answer(text, ending, asked, len(written))
 
 
