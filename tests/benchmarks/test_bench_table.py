@@ -131,6 +131,16 @@ def test_files_say_the_same_in_every_form(four, tmp_path):
     assert vagen("table", four[0], "--out", tmp_path / "t.xls").returncode == 2
 
 
+def test_what_all_rows_share_or_lack_takes_no_column(four):
+    text = vagen("table", *four[:2]).stdout
+    assert "| model | frozenlake | sokoban |" in text
+    assert "dollars" not in text
+    assert "grounding" not in text
+    assert "| unclear answer |" in text
+    for part in text.split("\n\n"):
+        assert len(part.partition("\n")[0].split("|")) <= 12
+
+
 def test_latex_compiles(four, tmp_path):
     if shutil.which("pdflatex") is None:
         pytest.skip("pdflatex isn't installed")

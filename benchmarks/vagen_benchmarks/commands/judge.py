@@ -9,7 +9,7 @@ import math
 import os
 import re
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -65,15 +65,14 @@ BaseUrl = Annotated[str | None, typer.Option(help="Of an LLM judge's OpenAI-comp
 Concurrency = Annotated[int, typer.Option(min=1, help="An LLM judge's requests in flight.")]
 
 
-def _llm(
-    price: tuple[float, float] | None, base_url: str | None, key_from: str | None, **others: Any
-) -> dict[str, Any]:
+def _llm(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of an LLM judge among a command's."""
+    key_from, price = given["key_from"], given["price"]
     if key_from:
         note_secret(key_from, os.environ.get(key_from, ""))
     return {
-        **others,
-        "base_url": checked_url(base_url),
-        "key_from": key_from,
+        **{name: given[name] for name in ("cache", "max_dollars", "concurrency", "key_from")},
+        "base_url": checked_url(given["base_url"]),
         "price": Price(*price) if price else None,
     }
 
@@ -98,15 +97,7 @@ def calibrate_command(
 
     Example: `vagen judge calibrate statements.json --judge rule --misses 5`
     """
-    llm = _llm(
-        price,
-        base_url,
-        key_from,
-        cache=cache,
-        max_dollars=max_dollars,
-        concurrency=concurrency,
-    )
-    made = named_judge(judge, **llm)
+    made = named_judge(judge, **_llm(locals()))
     try:
         data = json.loads(file.read_text(encoding="utf-8"))
         states = {
@@ -171,16 +162,9 @@ def rescore_command(
 
     Example: `vagen judge rescore runs/a --judge rule`
     """
+    llm = _llm(locals())
     settings = {"judge": judge, "gate": gate, "weighting": weighting, "penalty": penalty}
     betas = {"grounding": beta_grounding, "world_modeling": beta_world_modeling}
-    llm = _llm(
-        price,
-        base_url,
-        key_from,
-        cache=cache,
-        max_dollars=max_dollars,
-        concurrency=concurrency,
-    )
     scoring = make_scoring({**settings, "betas": betas}, **llm)
     assert scoring is not None
     source = RunFolder(run)

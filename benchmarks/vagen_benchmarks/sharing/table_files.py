@@ -6,10 +6,11 @@ import csv
 import io
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from vagen_benchmarks.results.summary import FLAG, MIXED, STOPS
-from vagen_benchmarks.results.table import ResultsTable, TableRow
+from vagen_benchmarks.results.table import Column, ResultsTable, TableRow
 
 NONE = "–"
 Cells = list[list[str]]
@@ -33,23 +34,17 @@ def as_csv(rows: Iterable[Mapping[str, Any]]) -> str:
 
 
 def as_markdown(table: ResultsTable) -> str:
-    """Success of models by column, and below it all other figures."""
-    return "\n\n".join(
-        _markdown(cells) for cells in (success_cells(table), figure_cells(table))
-    ) + (f"\n\n{NOTES}\n")
+    """Success of models by column, and below it what else is known and how replies ended."""
+    return "\n\n".join(map(_markdown, _tables(table))) + f"\n\n{NOTES}\n"
 
 
 def as_latex(table: ResultsTable) -> str:
     """The same tables for a paper; they need the package booktabs."""
-    return "\n".join(
-        [
-            "% \\usepackage{booktabs}",
-            _latex(success_cells(table)),
-            "",
-            _latex(figure_cells(table)),
-            "",
-        ]
-    )
+    return "\n\n".join(["% \\usepackage{booktabs}", *map(_latex, _tables(table))]) + "\n"
+
+
+def _tables(table: ResultsTable) -> list[Cells]:
+    return [success_cells(table), figure_cells(table), ending_cells(table)]
 
 
 FORMS: dict[str, Callable[[ResultsTable], str]] = {
@@ -70,55 +65,83 @@ def success_cells(table: ResultsTable) -> Cells:
     """A row for each model, run and context, and a column for each environment, difficulty and
     strategy.
     """
-    players = list(dict.fromkeys(_player(row) for row in table.rows))
-    names = _names(players)
+    names, columns = _player_names(table), _column_names(table.columns)
     found = {(_player(row), row.column): row for row in table.rows}
-    cells = [["model", *map(str, table.columns)]]
-    for player in players:
-        rows = [found.get((player, column)) for column in table.columns]
-        cells.append([names[player], *map(_success, rows)])
+    cells = [["model", *columns.values()]]
+    for player, name in names.items():
+        rows = [found.get((player, column)) for column in columns]
+        cells.append([name, *map(_success, rows)])
     return cells
 
 
 def figure_cells(table: ResultsTable) -> Cells:
-    """A row for each model and column, with all figures but success."""
-    players = _names(list(dict.fromkeys(_player(row) for row in table.rows)))
-    passed = sorted(
-        {name for row in table.rows for name in row.figures if name.startswith("pass@")}
-    )
-    head = ["model", "environment", *passed, "valid", *STOPS, "grounding", "prediction"]
-    head += ["tokens in / out", "dollars", "s a reply (median, p95)", "served", "failed"]
-    cells = [head]
+    """A row for each model and column, with what is known beside success; what is known of no row
+    is left out.
+    """
+    passed = {name for row in table.rows for name in row.figures if name.startswith("pass@")}
+    head = [*sorted(passed), "valid", "grounding", "prediction", "tokens in / out", "dollars"]
+    head += ["s a reply (median, p95)", "served", "failed"]
+    rows = []
     for row in table.rows:
         shown = row.figures
-        cells.append(
+        rows.append(
             [
-                players[_player(row)],
-                str(row.column),
-                *(_percent(shown.get(name)) for name in passed),
+                *(_percent(shown.get(name)) for name in sorted(passed)),
                 _percent(shown["valid"]),
-                *(_percent(shown[name.replace(" ", "_")]) for name in STOPS),
                 *(_number(shown[name]) for name in ("grounding", "world_modeling")),
                 f"{shown['prompt_tokens']:,} / {shown['completion_tokens']:,}"
                 if shown["completion_tokens"]
                 else NONE,
                 _number(shown["dollars"], 4),
-                f"{_number(shown['seconds_median'])}, {_number(shown['seconds_p95'])}",
+                NONE
+                if shown["seconds_median"] is None
+                else f"{_number(shown['seconds_median'])}, {_number(shown['seconds_p95'])}",
                 (f"{MIXED} " if " | " in shown["served"] else "") + (shown["served"] or NONE),
                 str(shown["failed"]),
             ]
         )
+    known = [i for i in range(len(head)) if any(row[i] != NONE for row in rows)]
+    kept = [_picked(row, known) for row in rows]
+    return _of_rows(table, _picked(head, known), kept)
+
+
+def _picked(row: Sequence[str], places: Sequence[int]) -> list[str]:
+    return [row[i] for i in places]
+
+
+def ending_cells(table: ResultsTable) -> Cells:
+    """A row for each model and column, with the shares of each ending that isn't a plain one."""
+    names = [name.replace(" ", "_") for name in STOPS]
+    rows = []
+    for row in table.rows:
+        rows.append([_percent(row.figures[name]) for name in names])
+    return _of_rows(table, [*STOPS], rows)
+
+
+def _of_rows(table: ResultsTable, head: list[str], rows: Cells) -> Cells:
+    """A table of these cells, whose rows begin with the model and its column."""
+    players, columns = _player_names(table), _column_names(table.columns)
+    cells = [["model", "environment", *head]]
+    for row, shown in zip(table.rows, rows, strict=True):
+        cells.append([players[_player(row)], columns[row.column], *shown])
     return cells
+
+
+def _column_names(columns: Sequence[Column]) -> dict[Column, str]:
+    """Names that tell columns apart: a strategy that all have in common isn't told."""
+    shared = len({column.strategy for column in columns}) == 1
+    return {column: str(replace(column, strategy="") if shared else column) for column in columns}
 
 
 def _player(row: TableRow) -> tuple[str, str, str]:
     return row.model, row.context, row.run
 
 
-def _names(players: Sequence[tuple[str, str, str]]) -> dict[tuple[str, str, str], str]:
+def _player_names(table: ResultsTable) -> dict[tuple[str, str, str], str]:
     """Short names that tell players apart: the model, its context if it isn't all, its run if it
     has several.
     """
+    players = list(dict.fromkeys(_player(row) for row in table.rows))
     plain = {player: player[0] for player in players}
     for player in players:
         if player[1] not in ("", "all"):
@@ -185,13 +208,17 @@ def latex_text(text: str) -> str:
 
 def _latex(cells: Cells) -> str:
     head, *rows = (list(map(latex_text, row)) for row in cells)
-    texts = 2 if head[1:2] == ["environment"] else 1
-    columns = "l" * texts + "r" * (len(head) - texts)
+    kinds = ["l" if name in ("model", "environment") else "r" for name in head]
+    if "served" in head:  # several long names, which are broken at their slashes
+        at = head.index("served")
+        kinds[at] = "p{3cm}"
+        for row in rows:
+            row[at] = row[at].replace("/", "/\\allowbreak{}")
     # What begins with a bracket or a star would be read as an option of the line break before it.
     guarded = (["{}" + row[0] if row[0][:1] in ("[", "*") else row[0], *row[1:]] for row in rows)
     body = [f"{' & '.join(row)} \\\\" for row in guarded]
     begin = [
-        "\\begin{tabular}{" + columns + "}",
+        "\\begin{tabular}{" + "".join(kinds) + "}",
         "\\toprule",
         f"{' & '.join(head)} \\\\",
         "\\midrule",
