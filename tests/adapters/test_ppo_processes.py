@@ -111,6 +111,33 @@ def test_two_processes_train_as_one_does(recipe, of_two, tiny_folder, tmp_path):
         torch.testing.assert_close(tensor, expected[name], rtol=1e-4, atol=1e-5, msg=name)
 
 
+def test_paused_episodes_go_on_in_two_processes_as_in_one_and_after_a_resume(tiny_folder, tmp_path):
+    """Three rollouts of one turn, of episodes of two: each is paused once, and others begin."""
+    changes = {
+        **PLAIN,
+        "advantage": "dual_discount_gae",
+        "advantage_settings": {"gamma_turn": 0.9, "lam_turn": 0.9},
+        "context": "last:1",
+        "rollout_turns": 1,
+        "rollouts": 3,
+    }
+    train(tiny_folder, tmp_path / "one", changes)
+    saves = {"save_strategy": "steps", "save_steps": 2, "save_total_limit": None}
+    resumed = changes | {"resume": str(tmp_path / "two" / "checkpoint-2")}
+    jobs = [(str(tmp_path / "two"), changes | saves), (str(tmp_path / "again"), resumed)]
+    together(train_all, tiny_folder, jobs)
+    running = json.loads((tmp_path / "two" / "checkpoint-2" / "running_episodes.json").read_text())
+    assert [len(place["episode"]["turns"]) for place in running] == [1] * 7
+    for name in ("rollout/paused", "rollout/return", "policy/loss", "critic/loss", "grad_norm"):
+        of_one, of_two = history(tmp_path / "one", name), history(tmp_path / "two", name)
+        assert of_two == pytest.approx(of_one, rel=1e-4, abs=1e-6), name
+    two = trained(tmp_path / "two")
+    for name, tensor in trained(tmp_path / "one").items():
+        torch.testing.assert_close(two[name], tensor, rtol=1e-4, atol=1e-5, msg=name)
+    again = trained(tmp_path / "again")
+    assert all(torch.equal(again[name], tensor) for name, tensor in two.items())
+
+
 @pytest.mark.parametrize(
     "kind",
     [

@@ -39,7 +39,15 @@ from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer  # noqa: E402
 from vagen_adapters.ppo.vllm_samplers import WORKER_EXTENSION, VLLMSampler, VLLMServerSampler  # noqa: E402
 
 SAMPLING = SampleSettings(temperature=0.8, top_p=1.0, max_tokens=6)
-OPTIONS = {"max_model_len": 1024, "max_num_seqs": 16, "enforce_eager": True}
+BLOCK = 32
+"""Tokens of a block of the key-value cache: few, so that short prompts fill some. Prefixes are cached by blocks."""
+OPTIONS = {
+    "max_model_len": 1024,
+    "max_num_seqs": 16,
+    "enforce_eager": True,
+    "block_size": BLOCK,
+    "disable_log_stats": False,
+}
 ENVIRONMENTS = {
     "vagen/FrozenLake-v0": {"strategy": "no_think", "max_turns": 2, "prompt_pack": tiny.PROMPTS},
     "vagen/Sokoban-v0": {"strategy": "no_think", "max_turns": 2, "prompt_pack": tiny.PROMPTS},
@@ -143,6 +151,55 @@ def test_a_prefix_cache_of_the_old_weights_would_be_noticed(engine, monkeypatch)
         assert gap() > 1e-2
     engine.sync()
     assert gap() < 1e-4
+
+
+@pytest.fixture
+def outputs(engine, monkeypatch):
+    """vLLM's outputs of all that the engine samples, from an empty cache."""
+    seen, generate = [], engine.llm.generate
+
+    def kept(*given, **options):
+        found = generate(*given, **options)
+        seen.extend(found)
+        return found
+
+    monkeypatch.setattr(engine.llm, "generate", kept)
+    engine.sync()
+    return seen
+
+
+def picture_hits(engine):
+    """How often vLLM looked for a prepared picture by its hash, and how often it had it."""
+    found = {each.name: each.value for each in engine.llm.get_metrics() if "mm_cache" in each.name}
+    return found["vllm:mm_cache_queries"], found["vllm:mm_cache_hits"]
+
+
+def test_a_conversations_earlier_turns_come_from_the_prefix_cache(engine, outputs):
+    options = ENVIRONMENTS["vagen/FrozenLake-v0"] | {"max_turns": 4}
+    queries, hits = picture_hits(engine)
+    rollout = Rollout(
+        [gym.make("vagen/FrozenLake-v0", **options)], engine.encoder, engine, SAMPLING
+    )
+    rollout.play([LevelSeed(0)], 5)
+    lengths = [len(each.prompt_token_ids) for each in outputs]
+    assert len(lengths) == 4
+    cached = [each.num_cached_tokens for each in outputs]
+    assert cached == [0, *(length // BLOCK * BLOCK for length in lengths[:-1])]
+    asked, found = picture_hits(engine)
+    assert asked - queries == 1 + 2 + 3 + 4  # each prompt has the pictures of all turns so far
+    assert found - hits >= 1 + 2 + 3  # only a new picture is prepared
+
+
+def test_a_prefix_is_cached_for_its_pictures_alone(engine, outputs):
+    env = gym.make("vagen/FrozenLake-v0", **ENVIRONMENTS["vagen/FrozenLake-v0"])
+    shown = [engine.encoder.show("", env.reset(seed=seed)[0]) for seed in (0, 1)]
+    text = engine.encoder.tokenizer("Up Down Left Right " * 40, add_special_tokens=False)
+    before = text["input_ids"][: 2 * BLOCK]
+    ids = (*before, *shown[0].first_ids, *before)
+    for picture in (shown[0], shown[1], shown[0]):
+        engine.sample([Prompt(ids, (picture,))], SAMPLING, [0])
+    whole = (len(ids) - 1) // BLOCK * BLOCK
+    assert [each.num_cached_tokens for each in outputs] == [0, len(before), whole]
 
 
 def test_an_engine_wakes_up_after_torch_has_released_its_cached_memory(engine, monkeypatch):
