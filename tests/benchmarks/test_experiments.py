@@ -123,3 +123,33 @@ def test_a_gain_is_judged_by_level_and_by_training():
         f"{2 / 2**8:.2g}",
         "1",
     )
+
+
+def test_boxes_are_scored_by_iou_and_compared_by_level(tiny_folder):
+    """The oracle answers with the true box; an episode that failed counts as none."""
+    import gymnasium as gym
+
+    from vagen_adapters.ppo.chat_encoder import load_policy
+    from vagen_adapters.ppo.episodes import LevelSeed, PPOEpisode
+    from vagen_experiments.evaluation import figures
+    from vagen_experiments.imitation import demonstrate
+
+    env = gym.make("vagen/Sample-v0", sources=("vagen/grounding",), strategy="no_think")
+    encoder = load_policy(tiny_folder)[1]
+    right = [demonstrate(env, encoder, LevelSeed(seed), oracle_share=1.0) for seed in range(4)]
+    failed = PPOEpisode(LevelSeed(4), failure="the simulator broke")
+    found = figures([*right, failed], None)
+    assert found["iou_by_level"] == found["iou@99_by_level"] == [1, 1, 1, 1, 0]
+    assert found["iou"] == pytest.approx(0.8)
+    wrong = [demonstrate(env, encoder, LevelSeed(seed), oracle_share=0.0) for seed in range(4)]
+    low = figures([*wrong, failed], None)
+    assert low["iou"] < 0.5
+    scores = ("iou", "iou_by_level")
+    runs = [
+        result(name, seed, "11110", **{each: of[each] for each in scores})
+        for name, of in (("base", low), ("other", found))
+        for seed in (0, 1)
+    ]
+    row = cells(runs, "base", "other")
+    assert row["iou"] == "0.80 (0.80)"
+    assert row["gain in iou"].startswith(f"{0.8 - low['iou']:+.3f}")

@@ -6,6 +6,7 @@ import pytest
 
 from vagen_envs.navigation.state import NavigationState
 from vagen_envs.primitive_skill.state import PrimitiveSkillState
+from vagen_envs.sample.generated import COLOURS, SHAPES
 from vagen_envs.svg.state import Element, SvgState
 from vagen_experiments.things import things
 
@@ -119,3 +120,26 @@ def test_elements_stand_in_their_half_of_the_picture():
         "green": 0,
         "blue": 128 / 255,
     }
+
+
+def test_the_shapes_of_a_sample_are_where_and_what_its_picture_shows():
+    env = gym.make("vagen/Sample-v0", sources=("vagen/grounding",)).unwrapped
+    for seed in range(12):
+        image = env.reset(seed=seed)[0]["image"].astype(int)
+        shapes = things(env.true_state)
+        assert len(shapes) >= 4
+        shown = (abs(image - image[0, 0]).sum(-1) > 30).astype(int)  # the corner is ground
+        for shape in shapes:
+            relations = shape.relations
+            edges = [relations[edge] for edge in ("left", "top", "right", "bottom")]
+            left, top, right, bottom = (round(edge * image.shape[0] / 1000) for edge in edges)
+            rows, columns = (
+                shown[top:bottom, left:right].any(1),
+                shown[top:bottom, left:right].any(0),
+            )
+            assert rows.mean() > 0.9  # a box is as large as its shape, but for smooth edges
+            assert columns.mean() > 0.9
+            x, y = (round(share * image.shape[0]) for share in shape.at)
+            (colour,) = (name for name in COLOURS if relations[name])
+            assert image[y, x] == pytest.approx(COLOURS[colour], abs=2)
+            assert sum(relations[kind] for kind in SHAPES) == 1

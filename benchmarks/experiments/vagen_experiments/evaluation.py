@@ -31,6 +31,9 @@ from vagen_rewards.scores import PARTS, score_turn, statements_of
 OTHER_LEVEL = 4_000_000
 """Added to a level's seed to find the level whose image replaces its own."""
 
+BOXES = ("iou", "iou@50", "iou@75", "iou@95", "iou@99")
+"""Metrics of the samples whose answers are boxes."""
+
 
 def evaluate(
     experiment: Experiment, folder: Path, model: Any = None, context: str = "all"
@@ -134,8 +137,18 @@ def figures(episodes: Sequence[Any], representation: str | None) -> dict[str, An
         "idle_moves": sum(not action.effective for action in moves) / max(1, len(moves)),
         "fatal_moves": fatal / max(1, len(moves)),
         **(_truth(episodes, turns, representation) if representation else {}),
+        **_boxes(episodes),
         "solved": "".join("01"[episode.success] for episode in episodes),
     }
+
+
+def _boxes(episodes: Sequence[Any]) -> dict[str, Any]:
+    """IoU of the boxes of samples, and the shares that reach a threshold; by level too."""
+    turns = [episode.turns[0].turn.metrics if episode.turns else {} for episode in episodes]
+    names = [name for name in BOXES if any(name in metrics for metrics in turns)]
+    by_level = {name: [round(metrics.get(name, 0.0), 4) for metrics in turns] for name in names}
+    means = {name: statistics.fmean(scores) for name, scores in by_level.items()}
+    return means | {f"{name}_by_level": scores for name, scores in by_level.items()}
 
 
 def _truth(episodes: Sequence[Any], turns: Sequence[Turn], representation: str) -> dict[str, Any]:

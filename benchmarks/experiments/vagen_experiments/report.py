@@ -12,8 +12,8 @@ import numpy as np
 
 from vagen_benchmarks.results.stats import difference, rate, sign_flip, t95
 
-STATEMENTS = ("grounding_exact", "world_modeling_exact")
-"""F1 of the statements, in the table where the results have them."""
+SCORES = ("grounding_exact", "world_modeling_exact", "iou", "iou@50", "iou@95", "iou@99")
+"""F1 of the statements and IoU of boxes, in the table where the results have them."""
 Result = Mapping[str, Any]
 Pairs = Sequence[tuple[Result, Result]]
 
@@ -89,8 +89,8 @@ def _columns(
         "most likely reply": lambda own: f"{_mean(own, 'greedy', 'success'):.3f}",
         "format": lambda own: f"{_mean(own, 'sampled', 'format'):.2f}",
     }
-    statements = [part for part in STATEMENTS if part in checkpoint["sampled"]]
-    for part in statements:
+    scores = [part for part in SCORES if part in checkpoint["sampled"]]
+    for part in scores:
         columns[_plain(part)] = partial(_truth, part)
     if "shuffled_images" in checkpoint:
         columns["shuffled images"] = lambda own: f"{_mean(own, 'shuffled_images', 'success'):.3f}"
@@ -100,7 +100,7 @@ def _columns(
         columns["p over seeds"] = lambda own: _p_over_seeds(
             pairs(own), lambda sampled: sampled["successes"]
         )
-        for part in statements:
+        for part in scores:
             if not all(f"{part}_by_level" in run["sampled"] for run in runs):
                 continue
             columns[f"gain in {_plain(part)}"] = partial(_gain_in_truth, pairs, part)

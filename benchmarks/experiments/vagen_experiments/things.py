@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import functools
 import math
+import re
 from collections.abc import Container, Mapping
 from typing import NamedTuple
 
@@ -15,9 +16,13 @@ from vagen_envs.grid import Position
 from vagen_envs.navigation.state import NavigationState, words
 from vagen_envs.primitive_skill.levels import say
 from vagen_envs.primitive_skill.state import PrimitiveSkillState
+from vagen_envs.sample.generated import COLOURS, SHAPES
+from vagen_envs.sample.state import SampleState
 from vagen_envs.sokoban.state import SokobanState
 from vagen_envs.svg.state import Element, SvgState
 
+SHAPE_FACT = re.compile(r"the picture has an? (\w+) (\w+) at \((\d+), (\d+), (\d+), (\d+)\)")
+"""Of a generated sample: colour, kind and the box in thousandths of the picture."""
 SIDES = {"up": (-1, 0), "down": (1, 0), "left": (0, -1), "right": (0, 1)}
 
 
@@ -128,6 +133,21 @@ def _of_primitive_skill(state: PrimitiveSkillState) -> tuple[Thing, ...]:
     if state.drawer_open_value is not None:
         found.append(Thing("opening", None, {"open": float(state.drawer_open_value)}))
     return tuple(found)
+
+
+@things.register
+def _of_sample(state: SampleState) -> tuple[Thing, ...]:
+    """The shapes of a generated picture: kind, colour and edges in thousandths of the picture."""
+    return tuple(_shape(match) for match in map(SHAPE_FACT.fullmatch, state.facts) if match)
+
+
+def _shape(match: re.Match[str]) -> Thing:
+    colour, kind, *edges = match.groups()
+    left, top, right, bottom = (float(edge) for edge in edges)
+    relations = {shape: float(shape == kind) for shape in SHAPES}
+    relations |= {name: float(name == colour) for name in COLOURS}
+    relations |= {"left": left, "top": top, "right": right, "bottom": bottom}
+    return Thing("shape", ((left + right) / 2000, (top + bottom) / 2000), relations)
 
 
 def _thing(element: Element, left: float) -> Thing:
