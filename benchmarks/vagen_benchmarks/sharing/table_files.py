@@ -112,10 +112,8 @@ def _picked(row: Sequence[str], places: Sequence[int]) -> list[str]:
 def ending_cells(table: ResultsTable) -> Cells:
     """A row for each model and column, with the shares of each ending that isn't a plain one."""
     names = [name.replace(" ", "_") for name in STOPS]
-    rows = []
-    for row in table.rows:
-        rows.append([_percent(row.figures[name]) for name in names])
-    return _of_rows(table, [*STOPS], rows)
+    shares = (map(row.figures.get, names) for row in table.rows)
+    return _of_rows(table, [*STOPS], [list(map(_percent, each)) for each in shares])
 
 
 def _of_rows(table: ResultsTable, head: list[str], rows: Cells) -> Cells:
