@@ -76,8 +76,14 @@ class Meter:
             self.advance()
 
 
+LONGEST_SPOKEN = 100 * 365 * 86400
+"""Seconds."""
+
+
 def spoken(seconds: float) -> str:
     """Such as `45 s`, `12 min` or `3.5 h`."""
+    if seconds > LONGEST_SPOKEN:
+        return "for ever"
     if seconds < 90:
         return f"{seconds:.0f} s"
     if seconds < 5400:

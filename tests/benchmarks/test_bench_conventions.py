@@ -156,7 +156,7 @@ def test_a_limit_of_many_pictures_advises_the_context(tmp_path, endpoint, words)
     assert "--context last:8" in done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("after", ["Fri, 31 Dec 9999 23:59:59 GMT", "86400"])
+@pytest.mark.parametrize("after", ["Fri, 31 Dec 9999 23:59:59 GMT", "86400", "1e300"])
 @pytest.mark.parametrize("status", [429, 503])
 def test_a_wait_beyond_patience_is_an_error_at_once(tmp_path, endpoint, after, status):
     endpoint.script = lambda number, body: (status, {"retry-after": after})
@@ -172,6 +172,19 @@ def test_waits_are_shown(tmp_path, endpoint):
     endpoint.script = lambda number, body: steps.get(number, GOOD)
     done = bench(endpoint, tmp_path, "openai:m", "--patience", 60)
     assert re.search(r"waiting 2 s before the next attempt: .*429", done.stderr)
+
+
+@pytest.mark.parametrize("status", [407, 502])
+def test_an_answer_of_a_proxys_own_names_it(tmp_path, endpoint, monkeypatch, status):
+    place = endpoint.root.removeprefix("http://")
+    monkeypatch.setenv("HTTP_PROXY", f"http://me:{KEY}@{place}")
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    monkeypatch.delenv("no_proxy", raising=False)
+    endpoint.script = lambda number, body: status
+    words = ["bench", "-e", "frozenlake", "-n", 1, "-a", "vllm:m", "--attempts", 1, "--patience", 0]
+    done = vagen(*words, "--base-url", "http://models.example/v1", "--out", tmp_path / "1")
+    assert f"proxy {place}" in done.stderr
+    assert "NO_PROXY" in done.stderr
 
 
 def test_a_proxy_that_refuses_or_is_down_is_named(tmp_path, endpoint, monkeypatch):

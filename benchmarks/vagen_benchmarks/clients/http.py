@@ -23,6 +23,7 @@ from vagen_adapters.context import Message
 from vagen_benchmarks.clients.base import Answer, Client, Sampling, encodable
 from vagen_benchmarks.clients.responses import read_answer
 from vagen_benchmarks.errors import EndpointError, ProtocolError, TooLargeError
+from vagen_benchmarks.stop_reasons import Stop
 
 LONGEST_CONNECT = 10.0
 """Seconds."""
@@ -167,7 +168,7 @@ class SdkClient(Client):
         self._loop = self._http = None
 
     async def ask(self, messages: list[Message], sampling: Sampling) -> Answer:
-        sdk = self._of_loop()
+        sdk, proxy = self._of_loop(), proxy_of(self._url)
         try:
             async with asyncio.timeout(
                 self._timeout
@@ -176,8 +177,13 @@ class SdkClient(Client):
         except EndpointError:
             raise
         except Exception as error:
-            raise transport_error(error, proxy_of(self._url)) from error
-        return read_answer(response, self._read)
+            raise transport_error(error, proxy) from error
+        try:
+            return read_answer(response, self._read)
+        except EndpointError as error:
+            # Without TLS the answer may be the proxy's own.
+            is_plain = (self._url or "").startswith("http:")
+            raise (with_proxy(error, proxy) if proxy and is_plain else error) from error.__cause__
 
     @abstractmethod
     def _make_sdk(self, http: httpx2.AsyncClient) -> Any:
@@ -240,6 +246,15 @@ def proxy_of(url: str | None) -> str:
     proxies = getproxies()
     proxy = proxies.get(parts.scheme) or proxies.get("all") or ""
     return urlsplit(proxy).netloc.rpartition("@")[2] or proxy
+
+
+def with_proxy(error: EndpointError, proxy: str) -> EndpointError:
+    """An error that came over a proxy and may be the proxy's, with its name."""
+    if error.status == 407:
+        return EndpointError("proxy", f"the proxy {proxy} refuses: {error}", status=407)
+    if error.kind is Stop.PROXY or error.status in (502, 503):
+        error.args = (f"{error} (by the proxy {proxy})",)
+    return error
 
 
 def transport_error(error: BaseException, proxy: str = "") -> Exception:

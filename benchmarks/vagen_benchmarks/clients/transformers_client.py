@@ -137,8 +137,13 @@ def local_folder(model: str) -> str:
         return str(huggingface_hub.snapshot_download(model, local_files_only=True))
     except (OSError, ValueError) as error:
         raise ProtocolError(
-            f"there is no folder {model!r}, seen from {Path.cwd()}, and no downloaded model of "
-            f"that name; for one of the hub: hf download {model}"
+            f"there is no folder {model!r}, seen from {Path.cwd()}"
+            + (
+                ""
+                if Path(model).is_absolute()
+                else f", and no downloaded model of that name; for "
+                f"one of the hub: hf download {model}"
+            )
         ) from error
 
 
