@@ -7,6 +7,8 @@ without an error.
 
 from __future__ import annotations
 
+import dataclasses
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -55,6 +57,41 @@ def require_prompt_of(
         f"{_named(own_id, own_options, here)}; make the rows with levels(…) of the environment's "
         "own id and options"
     )
+
+
+def require_options_of(env: gym.Env[Any, Any], options: Mapping[str, Any] | str) -> None:
+    """Check that a row's options are those of an environment that wasn't made from the row.
+
+    What the prompt doesn't say may differ, too: the size of a board, the number of turns. Which
+    levels are drawn is the row's to say.
+
+    Raises:
+        ConfigError: the message has the options that differ.
+    """
+    core: VagenEnv = env.unwrapped  # type: ignore[assignment]
+    named = json.loads(options) if isinstance(options, str) else dict(options)
+    own = {} if core.spec is None else core.spec.kwargs
+    defaults: dict[str, Any] = {"preset": "paper"}
+    for each in dataclasses.fields(core.config):
+        defaults[each.name] = each.default
+    left_out = {"level", "num_levels", "render_mode", "split", *core.config.machine_fields}
+    differing = []
+    for name in sorted((named.keys() | own.keys()) - left_out):
+        # A row is data: nothing is made of its options, which may name files.
+        theirs = named.get(name, defaults.get(name))
+        ours = own.get(name, getattr(core.config, name, defaults.get(name)))
+        if _plain(theirs) != _plain(ours):
+            differing.append(f"{name}={shown(theirs)} (here {shown(ours)})")
+    if differing:
+        raise ConfigError(
+            f"the row is of {core.id} with {', '.join(differing)}; make the rows with levels(…) of "
+            "the environment's own options"
+        )
+
+
+def _plain(value: Any) -> Any:
+    """A value as it comes out of JSON, which has no tuples."""
+    return json.loads(json.dumps(value, default=str))
 
 
 def _is_same_id(asked: str | None, own: str) -> bool:

@@ -26,7 +26,7 @@ from vagen_adapters import rows
 from vagen_adapters.env_thread import start
 from vagen_adapters.errors import not_importable
 from vagen_adapters.message_parts import observation_parts
-from vagen_adapters.prompt_check import require_prompt_of
+from vagen_adapters.prompt_check import require_options_of, require_prompt_of
 from vagen_envs.core import Observation, Turn
 from vagen_envs.errors import ConfigError, EpisodeOverError, ReplyTypeError
 from vagen_envs.seeding import Split
@@ -146,7 +146,7 @@ class TRLEnvironment:
 
         Raises:
             ConfigError: the row has no seed, though all replies of a group must play the same
-                level, or its prompt is that of another environment.
+                level, or its prompt or options are those of another environment.
         """
         if seed is None:
             raise ConfigError(
@@ -154,6 +154,8 @@ class TRLEnvironment:
                 "pass train_dataset=levels(…), or a dataset with a column 'seed'"
             )
         require_prompt_of(self._env, env_id, prompt_hash, options)
+        if options is not None:
+            require_options_of(self._env, options)
         self._batch.begin(self)
         self.turns, self._rewards, self._broken = [], [], None
         self.terminated = self.truncated = False
@@ -214,7 +216,7 @@ def levels(env_id: str, **settings: Any) -> Dataset:
 
     Takes the arguments of `vagen_adapters.rows.levels` without `reasoning`, which is an argument of
     `TRLEnvironment`. Pass the same options of `gym.make` to `TRLEnvironment`: its `reset` refuses a
-    row whose prompt is another one.
+    row of others.
     """
     user = {"role": "user", "content": ""}
     return Dataset.from_list(

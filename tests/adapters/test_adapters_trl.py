@@ -199,12 +199,30 @@ def test_another_environment_than_the_prompts_is_refused(env_id, options, named)
     assert "no_think" in str(refused.value)
     assert f"but the environment is {env_id}" in str(refused.value)
     assert named in str(refused.value)
-    unhashed = {name: value for name, value in row.items() if name != "prompt_hash"}
+    own = ("prompt_hash", "options")  # rows of one's own lack them
+    unhashed = {name: value for name, value in row.items() if name not in own}
     if env_id == ID:
         TRLEnvironment(env_id, **options).reset(**unhashed)
     else:
         with pytest.raises(ConfigError, match=env_id):
             TRLEnvironment(env_id, **options).reset(**unhashed)
+
+
+@pytest.mark.parametrize(
+    ("options", "differs"),
+    [
+        ({"size": 6}, r"size=4 \(here 6\)"),
+        ({"max_turns": 7}, r"max_turns=3 \(here 7\)"),
+        ({"difficulty": 3}, r"difficulty=None \(here 3\)"),
+        ({"success_reward": 5}, r"success_reward=10.0 \(here 5\)"),
+    ],
+)
+def test_options_that_the_prompt_does_not_say_are_compared(options, differs):
+    (row,) = levels(ID, split="val", num_levels=1, strategy="no_think")
+    with pytest.raises(ConfigError, match=differs):
+        TRLEnvironment(ID, strategy="no_think", **options).reset(**row)
+    made = gym.make(ID, strategy="no_think", split="test", num_levels=9, render_mode="rgb_array")
+    TRLEnvironment(gym.wrappers.TimeLimit(made, 2)).reset(**row)
 
 
 def test_a_factory_of_another_environment_trains_nothing(tiny_folder, tmp_path):
