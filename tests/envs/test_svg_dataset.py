@@ -139,6 +139,19 @@ def test_icons_that_are_left_out_are_counted_once(tmp_path):
     assert words in str(warning.message)
 
 
+def test_what_no_level_can_be_made_of_is_no_level(tmp_path):
+    """Another icon in its place would be played twice."""
+    broken = ["<svg><rect", '<svg viewBox="0 0 0 0"/>', "<svg></svg>", "<svg><g/></svg>", None]
+    rows = [ROWS[0], *({"Svg": svg} for svg in broken), ROWS[1]]
+    (tmp_path / "icons.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    words = "5 of 7 icons left out: 2 that can't be drawn, 2 without a shape, 1 without <svg"
+    env = make(dataset=str(tmp_path / "icons.jsonl"), split_by="all")
+    with pytest.warns(UserWarning, match=words):
+        assert env.level_count == 2
+    played = {env.reset(options={"level": i})[1]["level"]["content"] for i in range(2)}
+    assert len(played) == 2
+
+
 def test_mono_comes_from_a_package():
     pytest.importorskip("pytablericons")
     dataset = load_dataset("mono", 8000)
@@ -173,10 +186,9 @@ def test_what_is_no_data_set_is_said(tmp_path):
 
 
 def test_icons_that_draw_nothing_are_no_levels(tmp_path):
-    (tmp_path / "a.svg").write_text('<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 9 9"/>')
-    (tmp_path / "b.svg").write_text(
-        '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 9 9"><script/></svg>'
-    )
+    head = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 9 9">'
+    (tmp_path / "a.svg").write_text(f'{head}<rect width="0" height="9"/></svg>')
+    (tmp_path / "b.svg").write_text(f'{head}<script/><path d=""/></svg>')
     for split in ("train", "val", "test"):
         env = make(dataset=str(tmp_path), split=split)
         with pytest.raises(LevelError, match=r"can be drawn|has no icon"):

@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from vagen_envs import tables
-from vagen_envs.errors import ConfigError, shown
+from vagen_envs.errors import ConfigError, SvgError, shown
 from vagen_envs.extras import need
 from vagen_envs.seeding import Split
+from vagen_envs.svg.check import clean
 from vagen_envs.tables import DataItem, DataSplits, SplitBy
 
 BUILT_IN = ("builtin", "mono")
@@ -84,6 +85,8 @@ def load_dataset(name: str, max_length: int, split_by: SplitBy = "published") ->
                 left_out[f"longer than max_target_length={max_length}"] += 1
             elif "<svg" not in icon.svg:
                 left_out["without <svg"] += 1
+            elif name != "builtin" and (reason := _not_drawn(icon.svg)):
+                left_out[reason] += 1
             else:
                 content = content_of(icon.svg)
                 # Tabler draws one thing in several ways ("license", "license-off"): all in one
@@ -108,6 +111,15 @@ def load_dataset(name: str, max_length: int, split_by: SplitBy = "published") ->
         return DataSplits(name, dataset.splits)
     tables.warn_of_left_out(name, "icons", left_out, kept)
     return dataset
+
+
+def _not_drawn(svg: str) -> str:
+    """Why an icon can't be a target, as far as that is seen without drawing it; 0.05 ms each."""
+    try:
+        clean(svg)
+    except SvgError:
+        return "that can't be drawn"
+    return "" if shapes_of(svg) or "<image" in svg else "without a shape"
 
 
 def _read(name: str) -> Iterator[Icon]:
