@@ -36,15 +36,19 @@ _SCORES = {
 }
 _WORD = "(?P<word>yes|no|true|false|correct|incorrect)"
 _NAME = "(?:final[_ ])?(?:verdict|answer|judge?ment)"
+_BEFORE = r"""[\s*_`'"“‘(\[$#>-]*"""
+_AFTER = r"""[\s*_`'"”’)\]}$.!]*"""
+"""What may dress a verdict, and doesn't turn it round as `~~YES~~` or `!YES` do."""
 _TAGGED = re.compile(
-    rf"<\s*(?:answer|verdict|judge?ment|result)\s*>[\W_]*{_WORD}[\W_]*(?:</[^>]{{0,20}}>?|\Z)", re.I
+    rf"<\s*(?:answer|verdict|judge?ment|result)\s*>{_BEFORE}{_WORD}{_AFTER}(?:</[^>]{{0,20}}>?|\Z)",
+    re.IGNORECASE,
 )
 _KEYED = re.compile(
     rf"""["'](?:{_NAME}|(?:is_)?correct)["']\s*:\s*(?P<quote>["']?){_WORD}(?P=quote)\s*(?:[,}}]|$)""",
     re.IGNORECASE | re.MULTILINE,
 )
 _ALONE = re.compile(
-    rf"[\W_]*(?:{_NAME}[\s*_`]*[:=][\W_]*)?(?:\\boxed\{{(?:\\text\{{)?)?{_WORD}[\W_]*",
+    rf"{_BEFORE}(?:{_NAME}[\s*_`]*[:=]{_BEFORE})?(?:\\boxed\{{(?:\\text\{{)?)?{_WORD}{_AFTER}",
     re.IGNORECASE,
 )
 _FENCE = re.compile(r"^```\w*$", re.MULTILINE)
@@ -129,19 +133,20 @@ def fenced(text: str) -> str:
 def read_verdict(reply: str) -> Score:
     """YES is 1, NO is 0, true and false alike; unscored if there is no verdict or both.
 
-    A verdict is what the prompts ask for: the word in its tag, in a dictionary under its key, or
-    alone on a line, after its name or not. A verdict that goes on (`YES, but …`) says something
-    else and is none.
+    A verdict is what the prompts ask for: the last line is nothing but the word, in its tag, after
+    its name or plain; or the word is in a dictionary under its key. A reply that goes on (`YES, but
+    …`), or says something before on the same line, may mean something else.
     """
     text = reply[-100_000:]
     for start, end in reversed(find_thinking(text, TAGS).spans):
         text = f"{text[:start]} {text[end:]}"
     text = _FENCE.sub("", without_tokens(text))
-    found = [match["word"] for match in _TAGGED.finditer(text)]
-    found = found or [match["word"] for match in _KEYED.finditer(text)]
-    lines = text.splitlines() if not found else []
-    found += [match["word"] for match in map(_ALONE.fullmatch, lines) if match]
-    verdicts = {_SCORES[word.lower()] for word in found}
+    keyed = [match["word"] for match in _KEYED.finditer(text)]
+    plain = _TAGGED.sub(lambda match: match["word"], text)
+    lines = [_ALONE.fullmatch(line) for line in plain.splitlines() if line.strip()]
+    found = [*keyed, *(match["word"] for match in lines if match)]
+    is_last = bool(lines) and lines[-1] is not None
+    verdicts = {_SCORES[word.lower()] for word in found} if keyed or is_last else set()
     value = verdicts.pop() if len(verdicts) == 1 else None
     if value is None:
         return Score.unscored(

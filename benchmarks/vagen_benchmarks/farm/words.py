@@ -185,7 +185,7 @@ class WordTable:
         measured on the rest.
 
         Not the other way round as well: what is frequent in both halves by chance would count
-        twice, and the standard error would be too small by half.
+        twice, and the standard error would be a third too small (24 repetitions).
         """
         chosen = self._best_by_feedback(part, played[::2])
         rest = played[1::2]
