@@ -1,6 +1,10 @@
 """The named recipes: each makes valid settings, and says what its source says."""
 
+import dataclasses
+
+import gymnasium as gym
 import pytest
+from chat_endpoint import Endpoint
 
 import vagen_envs  # noqa: F401 - registers the environments
 from vagen_adapters.errors import TrainingConfigError
@@ -133,6 +137,59 @@ def test_vagen_full_and_its_variants_pay_reasoning_and_not_in_svg():
     assert reward.gate
     assert reward.weighting == "contrast"
     assert full.reward_options("vagen/SVGReconstruction-v0") == {}
+
+
+@pytest.fixture
+def model():
+    """An endpoint that says YES to the paper's example, and NO to all else."""
+
+    def verdict(_number, request):
+        asked = request["messages"][1]["content"]
+        theirs = all(fact in asked for fact in EXAMPLE_FACTS) and EXAMPLE in asked
+        word = "YES" if theirs else "NO"
+        return f"<think>I compare them.</think><answer>{word}</answer>"
+
+    made = Endpoint()
+    made.script = verdict
+    yield made
+    made.close()
+
+
+EXAMPLE = "The box is above the player and the target is to the left of the box"
+EXAMPLE_FACTS = (
+    "box0 is above and on the right side of the player",
+    "target0 is above and at the same column as the player",
+    "target0 is above and on the left side of box0",
+)
+
+
+def test_what_the_papers_example_earns(model, monkeypatch):
+    """Appendix D.1.1 calls it right: the full half by the paper's recipe. By ours it answers two
+    questions of six, and a full description earns the half.
+    """
+    monkeypatch.setenv("OPENAI_BASE_URL", model.url)
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    with gym.make("vagen/Sokoban-v0", observation="text") as env:
+        core = env.unwrapped
+        env.reset(seed=0)
+        state = dataclasses.replace(
+            core.true_state, player=(4, 1), boxes=((2, 3),), targets=((1, 1),)
+        )
+        assert state.sentences() == EXAMPLE_FACTS
+
+        def earned(recipe, text):
+            env.reset(seed=0)
+            reply = core.grammar.render(["Up"], observation=text, reasoning="-", prediction="-")
+            *_, info = env.step(reply)
+            turn = dataclasses.replace(info["turn"], before=state)
+            options = load_recipe(recipe).reward_options("vagen/Sokoban-v0")
+            terms = ReasoningReward.from_options(options, core)(turn)
+            return next(term.value for term in terms if term.name == "grounding")
+
+        assert earned("vagen-full-paper", EXAMPLE) == 0.5
+        assert earned("vagen-full-paper", "The player is to the right of the box.") == 0.0
+        assert earned("vagen-full", EXAMPLE) == pytest.approx(0.16, abs=0.01)
+        assert earned("vagen-full", state.natural_language()) == pytest.approx(0.49, abs=0.01)
 
 
 def test_v_triune_trains_samples_with_the_papers_settings(tmp_path):
