@@ -11,6 +11,8 @@ from typer.testing import CliRunner
 from vagen_benchmarks import farm
 from vagen_benchmarks.cli import app
 from vagen_benchmarks.farm.words import NOTHING, WORDS, Share, WordTable
+from vagen_rewards.contrast import score_of
+from vagen_rewards.reader import read
 
 GRIDS = ("vagen/Sokoban-v0", "vagen/FrozenLake-v0")
 LONG = {"difficulty": 0, "max_turns": 12}
@@ -59,6 +61,50 @@ def test_scores_are_ordered_by_right_minus_wrong(env_id, options, seeds):
         "grounding", WORDS["own words twice"], played, table.own("grounding", played)
     )
     assert twice.value == pytest.approx(1)
+
+
+BOARD_WORDS = (
+    ("above and on the", "up and to the"),
+    (" side of", " of"),
+    ("at the same row and", "in the same row and"),
+    ("The target is", "Target:"),
+    ("the player", "me"),
+)
+OTHER_WORDS = {
+    "vagen/Sokoban-v0": BOARD_WORDS,
+    "vagen/FrozenLake-v0": BOARD_WORDS,
+    "vagen/Navigation-v0": (("the agent, ", "me, "), (" m away", " metres away"), ("The ", "A ")),
+    "vagen/PrimitiveSkillStack-v0": (("The ", ""), (" is at", " at"), ("gripper is", "gripper:")),
+    "vagen/SVGReconstruction-v0": ((" wide and ", " wide, "), ("has a", "contains a")),
+}
+
+
+@pytest.mark.sim
+@pytest.mark.parametrize("env_id", OTHER_WORDS)
+def test_order_and_wording_dont_move_a_score_and_a_missing_sentence_doesnt_raise_it(env_id):
+    options = {"scorer": "classical"} if "SVG" in env_id else {}
+    table = WordTable(env_id, options, 4)
+    missing = []
+    for played in table.play("grounding", only=0):
+        state = played.turn.before
+        sentences = [each[0].upper() + each[1:] for each in state.sentences()]
+
+        def score(text, played=played, state=state):
+            facts = [claim.key for claim in read(state.kind, text, "grounding").claims]
+            return score_of("grounding", facts, played.step, played.groups)
+
+        own = score(". ".join(sentences))
+        other = ". ".join(sentences)
+        for usual, changed in OTHER_WORDS[env_id]:
+            other = other.replace(usual, changed)
+        assert other != ". ".join(sentences)
+        assert score(other) == pytest.approx(own), other
+        assert score(". ".join(reversed(sentences))) == pytest.approx(own)
+        for each in sentences:
+            left = score(". ".join(kept for kept in sentences if kept != each))
+            assert left <= own + 1e-9
+            missing.append(left < own)
+    assert any(missing)
 
 
 def test_the_command_prints_the_table():
