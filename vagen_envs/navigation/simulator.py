@@ -162,7 +162,8 @@ class HouseSimulator:
         middles = _raster(self.field_of_view)[:RASTER, 0]
         columns = (middles >= least[:, :1]) & (middles <= most[:, :1])
         rows = (-middles >= least[:, 2:]) & (-middles <= most[:, 2:])
-        return np.einsum("or,oc->rc", rows, columns)
+        rays: NDArray[np.bool_] = np.einsum("or,oc->rc", rows, columns)
+        return rays
 
     def in_sight(self, pose: Pose, name: str) -> bool:
         """Whether a free line leads from the camera to some part of an object, whichever way the
@@ -187,7 +188,8 @@ class HouseSimulator:
         grown = 0.001  # for the rounding of rays
         low = points.min(0) - grown
         high = points.max(0) + grown
-        return np.where(_CORNERS < 0, low, high)
+        box: NDArray[np.float64] = np.where(_CORNERS < 0, low, high)
+        return box
 
     def _points(self, body: int, lattice: NDArray[np.float64] = _LATTICE) -> NDArray[np.float64]:
         """Points in the boxes of the parts of a body: (n, 3), in metres."""

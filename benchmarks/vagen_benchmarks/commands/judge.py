@@ -22,6 +22,7 @@ from vagen_benchmarks.commands import options
 from vagen_benchmarks.commands.options import TrustModules
 from vagen_benchmarks.commands.printing import err, make_table, out
 from vagen_benchmarks.errors import BenchError, RunFolderError
+from vagen_benchmarks.farm.words import Share
 from vagen_benchmarks.meter import Meter
 from vagen_benchmarks.redaction import note_secret
 from vagen_benchmarks.report import write_report
@@ -332,7 +333,7 @@ def _flat(row: farm.Row) -> dict[str, Any]:
     return {**row._asdict(), "share": known, "error": round(error, 4)}
 
 
-def _shown(share: farm.Share) -> str:
+def _shown(share: Share) -> str:
     if math.isnan(share.value):
         return "–"
     error = f" ± {share.error:.3f}" if share.error else ""
