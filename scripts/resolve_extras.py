@@ -3,12 +3,13 @@ docs/quickstart.md sums up. Needs `uv` on the PATH.
 
     python scripts/resolve_extras.py
 
-Only metadata is read; nothing is installed. The platform has glibc 2.31, which vLLM's llguidance
+Only metadata of wheels is read; nothing is built or installed. The platform has glibc 2.31, which vLLM's llguidance
 asks for. An extra that resolves may still lack wheels for a platform of yours.
 """
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import tomllib
@@ -36,15 +37,20 @@ def main() -> None:
 
 
 def resolves(extra: str, python: str) -> str:
-    """`yes` or `no`; why not goes to standard error."""
+    """`yes`, or which package stands against it; uv's whole reason goes to standard error."""
     command = f"uv pip compile -q pyproject.toml --python-version {python}".split()
     command += [f"--extra={name}" for name in extra.split(",")]
     command += ["--only-binary", ":all:", "--python-platform", "x86_64-manylinux_2_31"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     if done.returncode == 0:
         return "yes"
-    print(done.stderr, file=sys.stderr)
-    return "no"
+    print(f"{extra}, {python}: {done.stderr}", file=sys.stderr)
+    reason = " ".join(done.stderr.split())
+    unbuilt = re.search(r"([\w-]+?)[<>=!\d.,]* ha(?:s|ve) no usable wheels", reason)
+    if unbuilt:  # an sdist, which pip builds where it can
+        return f"no wheel of {unbuilt[1]}"
+    absent = re.search(r"there is no version of ([\w-]+)==(\S+?),? ", reason)
+    return f"no {absent[1]} {absent[2]}" if absent else "no"
 
 
 if __name__ == "__main__":

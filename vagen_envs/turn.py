@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import importlib
 import math
 from collections.abc import Mapping, Sequence
@@ -270,7 +271,13 @@ class Turn:
 
 
 def _fields_of(value: Any) -> dict[str, Any]:
-    return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    return {name: getattr(value, name) for name in _names_of(type(value))}
+
+
+@functools.cache
+def _names_of(kind: type) -> tuple[str, ...]:
+    # `dataclasses.fields` builds its tuple anew, a third of the time of `Turn.to_json`
+    return tuple(field.name for field in dataclasses.fields(kind))
 
 
 def _terms(data: Sequence[Mapping[str, Any]]) -> tuple[RewardTerm, ...]:

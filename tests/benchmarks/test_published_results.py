@@ -28,7 +28,8 @@ def tiny(monkeypatch, tmp_path):
     folder.mkdir()
     column = '[[columns]]\nname = "step {0}"\nenv = "vagen/FrozenLake-v0"\nepisodes = 2\noptions = {{ difficulty = {0} }}\n'
     text = 'about = "A tiny one."\n' + column.format(0) + column.format(1)
-    (folder / "tiny.toml").write_text(text + "[published]\nPaper = [0.5, 0.25]\n")
+    stated = "[published]\nPaper = [0.5, 0.25]\n[not_looking]\nBlind = [0.1, 0.1]\n"
+    (folder / "tiny.toml").write_text(text + stated)
     for module in (
         "vagen_benchmarks.runs.plans.HERE",
         "vagen_benchmarks.sharing.published_results.HERE",
@@ -55,9 +56,11 @@ def test_a_verified_run_is_a_row_beside_what_was_published(tiny, tmp_path):
     text = page.read_text()
     lines = [line for line in text.splitlines() if line.startswith("|")]
     assert lines[0] == "| `-p tiny` | step 0 | step 1 | overall | run |"
+    # what the protocol file states of agents that don't look is no published row
     assert [line.split(" | ")[0] for line in lines[2:]] == ["| random", "| oracle*", "| *Paper*"]
     assert "| *Paper* | 50 | 25 | 38 | *published* |" in lines
     assert "| oracle* | 100 (" in lines[3]
+    assert "\u2060–\u2060100) |" in lines[3]  # no line ends within an interval
     assert checksum(RunFolder(first))[:12] in lines[2]
     second = play(tmp_path / "second", tiny, [Random()])
     add_run(second, page)  # a run of its own replaces the row and leaves the other

@@ -29,6 +29,8 @@ from vagen_benchmarks.sharing.table_files import NONE
 
 FILES = ("protocol.json", "episodes.jsonl", "journal.jsonl", "pictures.pack")
 """The files of a run that its checksum covers; reports are written anew from them."""
+JOINER = "\N{WORD JOINER}"
+"""Around an interval's dash: a narrow cell breaks before the interval, not within it."""
 BEGIN, END = "<!-- results -->", "<!-- end of results -->"
 """What stands on the page around the tables that are written anew."""
 
@@ -152,11 +154,11 @@ def _table(protocol: str, rows: Sequence[Mapping[str, Any]]) -> str:
         )
         run = f"{row['run']}, {row['date']}, `{row['checksum'][:12]}`"
         lines.append([name, *(_cell(row["figures"][each]) for each in shown), run])
-    for other in plan_table(plan, []).rows:
+    published = (row for row in plan_table(plan, []).rows if row.source == "published")
+    for other in published:  # a plan's blind rows are played: those of runs stand above
         figures = dict(zip(names, map(_figure, other.values), strict=True))
         cells = [_cell(figures[each]) for each in shown]
-        origin = "*published*" if other.source == "published" else "*doesn't look*"
-        lines.append([f"*{other.name}*", *cells, origin])
+        lines.append([f"*{other.name}*", *cells, "*published*"])
     text = [f"| {' | '.join(line)} |" for line in lines]
     return "\n".join([f"### {plan.data['about'].partition('.')[0]}", "", *text])
 
@@ -172,4 +174,6 @@ def _cell(figure: Mapping[str, Any] | None) -> str:
         return NONE
     low, high = figure["interval"]
     value = f"{100 * figure['value']:.0f}{FLAG if figure['failures'] else ''}"
-    return value if low is None or high is None else f"{value} ({100 * low:.0f}–{100 * high:.0f})"
+    if low is None or high is None:
+        return value
+    return f"{value} ({100 * low:.0f}{JOINER}–{JOINER}{100 * high:.0f})"
