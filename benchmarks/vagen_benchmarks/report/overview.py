@@ -68,8 +68,8 @@ def _shown(folder: Path, path: Path, page: Path) -> dict[str, Any]:
     last = calls[-1] if calls else {"event": ""}
     titles = task_titles(run.protocol)
     sums = {}
-    for name in ("played", "failed", "missing", "prompt_tokens", "completion_tokens", "dollars"):
-        sums[name] = sum(row[name] or 0 for row in rows)
+    for each in ("played", "failed", "missing", "prompt_tokens", "completion_tokens", "dollars"):
+        sums[each] = sum(row[each] or 0 for row in rows)
     return {
         **sums,
         "name": name,

@@ -33,7 +33,7 @@ function successPlot(rows) {
   const left = 136, width = 410, step = 17, marks = [];
   let y = 6, last = null;
   for (const row of rows) {
-    if (row.task !== last) { y += last === null ? 6 : 12; marks.push(words(cut(brief(row.task), 21), 0, y + 4, { class: "label" })); }
+    if (row.task !== last) { y += last === null ? 6 : 12; marks.push(words(cut(brief(row.task), 19), 0, y + 4, { class: "label" })); }
     last = row.task;
     marks.push([row, y]);
     y += step;
@@ -60,7 +60,7 @@ function turnsPlot(chosen) {
     const own = chosen.filter((episode) => episode.agent === agent), counts = Array.from({ length: most + 1 }, () => [0, 0]);
     for (const episode of own) counts[episode.turns][episode.success]++;
     const top = Math.max(1, ...counts.map(([not, yes]) => not + yes));
-    shapes.push(words(cut(agent, 21), 0, y + high - 4, { class: "label" }));
+    shapes.push(words(cut(agent, 19), 0, y + high - 4, { class: "label" }));
     counts.forEach(([not, yes], turns) => {
       const x = left + (turns - 1) * each, tall = (count) => (count / top) * (high - 8);
       if (!turns || !(not + yes)) return;

@@ -44,8 +44,9 @@ function interval(row) {
 function drawTable() {
   // Each environment has metrics of its own; a column for each of all of them would not fit a page.
   const own = page.rows.some((row) => Object.keys({ ...row.metrics, ...row.labels }).length);
-  const spent = page.rows.some((row) => row.completion_tokens);
-  const head = [["Environment", "name"], ["Agent", "name"], ["Success, 95 % interval", "name"], "Return", "Turns", "Valid", "Effective", "Format", ...(page.judged ? ["Grounding", "Prediction"] : []), ...(spent ? ["Tokens in, out", "Cached", "Cost", "Seconds a reply", ["Served by", "name"]] : []), "Failed", "Played", "Levels", ...(own ? [["Own metrics", "name"]] : [])];
+  const spent = page.rows.some((row) => row.completion_tokens), priced = page.rows.some((row) => row.dollars !== null), cached = page.rows.some((row) => row.cached_tokens);
+  const judged = page.rows.some((row) => row.judged.grounding != null || row.judged.world_modeling != null);
+  const head = [["Environment", "name"], ["Agent", "name"], ["Success, 95 % interval", "name"], "Return", "Turns", "Valid", "Effective", "Format", ...(judged ? ["Grounding", "Prediction"] : []), "Failed", "Played", "Levels", ...(spent ? ["Tokens in, out", ...(cached ? ["Cached"] : []), ...(priced ? ["Cost"] : []), "Seconds a reply", ["Served by", "name"]] : []), ...(own ? [["Own metrics", "name"]] : [])];
   const named = head.map((name) => (Array.isArray(name) ? name : [name, ""]));
   $("#results thead").append(el("tr", {}, ...named.map(([name, kind], i) => {
     const th = el("th", { className: kind, title: `${meaning[name] ?? ""}${meaning[name] ? "\n" : ""}Click to sort.`, tabIndex: 0 }, name);
@@ -63,13 +64,13 @@ function drawTable() {
         el("span", { className: "range" }, row.played ? `${(100 * row.low).toFixed(0)} – ${(100 * row.high).toFixed(0)}` : "")),
       el("td", { title: row.played ? `95 %: ${number(row.return_low)} to ${number(row.return_high)}` : "" }, number(row.return)),
       ...[number(row.turns, 1), percent(row.valid), percent(row.effective), percent(row.well_formed)].map((text) => el("td", {}, text)),
-      ...(page.judged ? [row.judged.grounding, row.judged.world_modeling].map((value) => el("td", {}, number(value))) : []),
-      ...(spent ? [el("td", { title: row.counted_by_us ? `estimated for ${row.counted_by_us} replies whose endpoint reports no usage` : "" }, row.completion_tokens ? `${row.counted_by_us ? "≈ " : ""}${short(row.prompt_tokens)} / ${short(row.completion_tokens)}` : "–"),
-        el("td", {}, row.prompt_tokens ? percent(row.cached_tokens / row.prompt_tokens) : "–"), el("td", {}, row.dollars === null ? "–" : `$${row.dollars.toFixed(4)}`), el("td", { title: row.seconds_p95 === null ? "" : `median; 95 % within ${number(row.seconds_p95)} s` }, number(row.seconds_median)),
-        el("td", { className: "name served", title: Object.entries(row.served).map(([name, count]) => `${name}: ${count} replies`).join("\n") }, ...breakable((Object.keys(row.served).length > 1 ? "≠ " : "") + (Object.keys(row.served).join(", ") || "–")))] : []),
+      ...(judged ? [row.judged.grounding, row.judged.world_modeling].map((value) => el("td", {}, number(value))) : []),
       el("td", { className: row.failed ? "some" : "zero", title: failures }, String(row.failed)),
       el("td", { title: row.missing ? `${row.missing} more were planned and never played` : "" }, String(row.played) + (row.missing ? ` of ${row.played + row.failed + row.missing}` : "")),
       el("td", { title: `${number(row.independent_plays, 0)} independent episodes would be as informative` }, String(row.levels)),
+      ...(spent ? [el("td", { title: row.counted_by_us ? `estimated for ${row.counted_by_us} replies whose endpoint reports no usage` : "" }, row.completion_tokens ? `${row.counted_by_us ? "≈ " : ""}${short(row.prompt_tokens)} / ${short(row.completion_tokens)}` : "–"),
+        ...(cached ? [el("td", {}, row.prompt_tokens ? percent(row.cached_tokens / row.prompt_tokens) : "–")] : []), ...(priced ? [el("td", {}, row.dollars === null ? "–" : `$${row.dollars.toFixed(4)}`)] : []), el("td", { title: row.seconds_p95 === null ? "" : `median; 95 % within ${number(row.seconds_p95)} s` }, number(row.seconds_median)),
+        el("td", { className: "name served", title: Object.entries(row.served).map(([name, count]) => `${name}: ${count} replies`).join("\n") }, ...breakable((Object.keys(row.served).length > 1 ? "≠ " : "") + (Object.keys(row.served).join(", ") || "–")))] : []),
       ...(own ? [el("td", { className: "name own" }, [...Object.entries(row.metrics).map(([name, value]) => `${name.replaceAll("_", " ")} ${number(value, Number.isInteger(value) || value > 100 ? 0 : 3)}`), ...Object.entries(row.labels).map((label) => label.join(" "))].join(", "))] : []));
     for (const [i, td] of [...tr.children].entries()) td.dataset.label = named[i][0];
     tr.onclick = () => choose({ task: row.task, agent: row.agent, outcome: "", problem: "" });
