@@ -18,8 +18,7 @@ A file (TOML; those of this package are in `protocols/`):
                                 it was trained on
     [published]                 rows of figures in the order of the columns, to stand beside the
                                 run's
-    [not_looking]               the same, measured: agents whose replies don't depend on what they
-                                are shown
+    [not_looking]               the same, measured: agents that don't look at pictures
 """
 
 from __future__ import annotations
