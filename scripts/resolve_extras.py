@@ -3,8 +3,8 @@ docs/quickstart.md sums up. Needs `uv` on the PATH.
 
     python scripts/resolve_extras.py
 
-Only metadata of wheels is read; nothing is built or installed. The platform has glibc 2.31, which vLLM's llguidance
-asks for. An extra that resolves may still lack wheels for a platform of yours.
+Only metadata of wheels is read; nothing is built or installed. The platform has glibc 2.31, which
+vLLM's llguidance asks for. An extra that resolves may still lack wheels for a platform of yours.
 """
 
 from __future__ import annotations

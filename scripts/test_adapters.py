@@ -125,7 +125,13 @@ ADAPTERS = {
         (),
         SHARED,
     ),
-    "rllib": Adapter("rllib", "vagen_adapters.gymnasium_env", "ray", (), "rllib"),
+    "rllib": Adapter(
+        "rllib",
+        "vagen_adapters.gymnasium_env",
+        "ray",
+        ("adapters/test_adapters_rllib.py",),
+        "rllib",
+    ),
     "skyrl": Adapter(
         "skyrl",
         "vagen_adapters.skyrl_env",
