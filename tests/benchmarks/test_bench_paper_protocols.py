@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import math
 import re
 
 import gymnasium as gym
@@ -107,7 +106,7 @@ def test_figures_that_are_missing_have_no_average():
     assert rows["GPT-4o"].values[-1].value == pytest.approx(0.60, abs=0.006)  # as printed
     blind = next(row for row in rows.values() if row.source == "not_looking")
     assert blind.values[-1] is None  # without SVG's columns
-    data = {**plan.data, "not_looking": {"x": [math.nan, 0.5]}}
+    data = {**plan.data, "not_looking": {"x": [None, 0.5]}}
     (first, *_) = plan_table(Plan("paper", data), []).rows
     assert first.values[0] is None
     assert first.values[1].value == 0.5

@@ -95,12 +95,11 @@ def _reference_rows(
     source: Literal["published", "not_looking"],
     groups: Mapping[str, Sequence[int]],
 ) -> list[Row]:
-    """The rows that a protocol file states, of figures without intervals; NaN is no figure."""
+    """The rows that a protocol file states, of figures without intervals; None is no figure."""
     rows = []
     for name, values in plan.data.get(source, {}).items():
         estimates: list[Estimate | None] = [
-            None if math.isnan(each) else Estimate(each, math.nan, math.nan, 0, 0.0)
-            for each in values
+            None if each is None else Estimate(each, math.nan, math.nan, 0, 0.0) for each in values
         ]
         estimates += [None] * (len(plan.data["columns"]) - len(values))
         rows.append(Row(name, tuple(_with_averages(estimates, groups)), source))

@@ -17,13 +17,14 @@ A file (TOML; those of this package are in `protocols/`):
     trained                     true: a trained model plays the columns of the environments that
                                 it was trained on
     [published]                 rows of figures in the order of the columns, to stand beside the
-                                run's
+                                run's; nan for a missing one
     [not_looking]               the same, measured: agents that don't look at pictures
 """
 
 from __future__ import annotations
 
 import json
+import math
 import tomllib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -163,9 +164,17 @@ def load_plan(name_or_path: str) -> Plan:
         _check(data)
         for column in data["columns"]:
             column["env"] = resolve_id(column["env"])
+        _clear_missing(data)
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise ProtocolError(f"{path} is not a protocol: {error}") from error
     return Plan(path.stem, data)
+
+
+def _clear_missing(data: Mapping[str, Any]) -> None:
+    """Write missing figures, `nan` in TOML, as None: NaN is no JSON, and unequal to itself."""
+    for table in ("published", "not_looking"):
+        for name, row in data.get(table, {}).items():
+            data[table][name] = [None if math.isnan(each) else each for each in row]
 
 
 def _check(data: Mapping[str, Any]) -> None:
