@@ -89,8 +89,8 @@ class NavigationConfig(SolvableConfig):
     step_reward: Annotated[float, Open(REWARD)] = -0.1
     """For each action after which it isn't (table 18). The released code has none."""
     cast_shadows: Annotated[bool, Open()] = False
-    """Have lamps cast shadows in `house`: three times the time of a frame on a CPU, little on a GPU.
-    Without, things still have a shadow where they touch the floor."""
+    """Have lamps cast shadows in `house`: three times the time of a frame on a CPU, little on a
+    GPU. Without, things still have a shadow where they touch the floor."""
     episodes: str | None = None
     """For `thor`: path of a JSON file in EB-Navigation's format. It is not part of this package."""
     split_by: SplitBy = "published"

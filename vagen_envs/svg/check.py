@@ -53,7 +53,7 @@ register_namespace("xlink", XLINK)
 URL = re.compile(r"""\s*url\(\s*["']?#([^\s"')]+)["']?\s*\)\s*(.*)""", re.IGNORECASE | re.DOTALL)
 """The id that a value refers to, and what follows."""
 _DATA = re.compile(
-    r"\s*data:(?:image/[\w+]+|text/plain)?(?:;charset=[\w-]+)?(;base64)?,", re.IGNORECASE
+    r"\s*data:(?:image/[\w+]+|text/plain)?(?:;charset=[\w-]+|;utf-?8)?(;base64)?,", re.IGNORECASE
 )
 _FORMATS = ("PNG", "JPEG", "GIF", "WEBP")
 _REMOVED = frozenset({"script", "foreignObject", "iframe", "video", "audio"})

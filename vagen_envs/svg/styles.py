@@ -92,7 +92,8 @@ def resolve(root: Element) -> dict[Element, Style]:
     while todo:
         element, variables = todo.pop()
         for name, value in element.attrib.items():
-            element.set(name, value.strip())  # resvg reads no number with blanks around it
+            # resvg reads no number with blanks around it, and no calc()
+            element.set(name, _CALC.sub(_calculated, value.strip()))
         declared = sheets.get(element, []) + _declarations(element.get("style", ""))
         css = {
             name: value
