@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import gymnasium as gym
 
 from vagen_benchmarks.farm.returns import SETTINGS, return_shares
-from vagen_benchmarks.farm.words import WORDS, Share, WordTable
+from vagen_benchmarks.farm.words import ON_BOARDS, WORDS, Share, WordTable
 from vagen_envs.errors import ConfigError
 from vagen_envs.seeding import HashStream
 from vagen_rewards.reader.claims import PARTS, Part
@@ -40,7 +40,8 @@ def word_shares(
     for part in PARTS:
         played = table.play(part)
         own = table.own(part, played)
-        for name, words in WORDS.items():
+        boards = ON_BOARDS if hasattr(core.true_state, "cells") else {}
+        for name, words in (WORDS | boards).items():
             found[name, part] = table.share(part, words, played, own)
         found["slope", part] = Share(table.slope(part, played), 0.0)
         random = table.play(part, at_random, times=8)
@@ -66,7 +67,7 @@ def limit_of(name: str) -> tuple[float, float]:
         return 0.95, 1.0
     if name in ("oracle", "own words", "coordinates", "own words twice"):
         return 0.95, 1.05
-    glancing = name in WORDS  # they look, but say little or too late
+    glancing = name in WORDS | ON_BOARDS  # they look, but say little or too late
     return -10.0, {"late": 1.01, "never": 0.5}.get(name, 0.5 if glancing else 0.05)
 
 

@@ -48,10 +48,8 @@ def _previous(turn: Turn, part: Part, earlier: Sequence[Turn]) -> str:
 
 
 def _neighbours(turn: Turn, part: Part, _earlier: Sequence[Turn]) -> str:
-    """What is in the cells around the player, on boards."""
+    """What is in the cells around the player."""
     state: Any = _state(turn, part)
-    if not hasattr(state, "cells"):
-        return "Nothing is beside me."
     row, column = state.cells["player"][0]
     told = []
     for down, right, where in (
@@ -71,9 +69,9 @@ WORDS: dict[str, Words] = {
     "own words": _own,
     "coordinates": _coordinates,
     "own words twice": _twice,
-    "neighbours": _neighbours,
     "another turn's facts": _previous,
 }
+ON_BOARDS: dict[str, Words] = {"neighbours": _neighbours}
 
 
 SURE = 0.95
