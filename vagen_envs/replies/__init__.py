@@ -1,9 +1,9 @@
 """Replies: from a model's text to a `ParsedTurn` and back.
 
-Calls go one way: `grammar` → `answer` → `thinking` → `tags` finds the answer, `grammar` →
-`execution` → `table` reads it. `table` goes by `tokens`. `answer` looks by `turns` for a made-up
-next turn, and by `untagged` for other forms than the format's tags; `tool_calls` and `calls` read
-JSON and calls. `reference` holds the rules of VAGEN's released parsers.
+`grammar` conducts: `answer` finds the answer, `execution` reads it. An answer stands between the
+format's tags (`tagged`) or has another form (`untagged`); `turns` says where a made-up next turn
+begins. `tags` and `thinking` scan a text once each. `table` reads an answer by its `tokens`,
+`tool_calls` and `calls` read JSON and calls. `reference` holds VAGEN's released parsers.
 """
 
 from vagen_envs.replies.actions import (
@@ -18,14 +18,12 @@ from vagen_envs.replies.actions import (
 from vagen_envs.replies.answer import last_answer
 from vagen_envs.replies.execution import Parsing
 from vagen_envs.replies.grammar import (
-    STRATEGIES,
     Grammar,
-    Layout,
     NativeThinking,
     Reasoning,
-    Strategy,
     grammar_of,
 )
+from vagen_envs.replies.layouts import STRATEGIES, Layout, Strategy
 from vagen_envs.replies.parsed import FORMAT_CODES, ParsedTurn, Problem
 from vagen_envs.replies.tags import TAGS, TagNames, check_tags, tag_pattern
 from vagen_envs.replies.tool_calls import tool_call_reply

@@ -54,9 +54,11 @@ def _plain_call(name: str, inside: str) -> str:
     Keywords are ordered as coordinates are: x, y, z, or x1, y1, z1, x2, y2, z2.
     """
     points = _POINTS.findall(inside)
-    if len(points) > 1 and (len(points) > len(_ENDS) or not all(map(re.fullmatch, _ENDS, points))):
-        return ""  # points in another order, or of another meaning
-    inside = _POINTS.sub("", inside) if len(points) > 1 else inside
+    if len(points) > 1:
+        ordered = len(points) <= len(_ENDS) and all(map(re.fullmatch, _ENDS, points))
+        if not ordered:
+            return ""  # or of another meaning
+        inside = _POINTS.sub("", inside)
     inside = re.sub(r"\A\s*\w+\s*[=:]\s*([(\[{])(.*)[)\]}]\s*\Z", r"\2", inside, flags=re.DOTALL)
     words = [word.strip().strip("[](){}") for word in inside.split(",") if word.strip()]
     keywords = [_KEYWORD.fullmatch(word) for word in words]

@@ -8,14 +8,14 @@ checks the format, so that these cannot disagree. Formats: VAGEN (paper), sectio
 from __future__ import annotations
 
 import functools
-import itertools
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from vagen_envs.replies.actions import Action, ActionGrammar, Calls, Names
 from vagen_envs.replies.answer import Found, find_answers
 from vagen_envs.replies.execution import AnswerReader, Parsing
+from vagen_envs.replies.layouts import FIELDS, STRATEGIES, Format, Layout, Strategy
 from vagen_envs.replies.parsed import FORMAT_CODES, ParsedTurn, Problem
 from vagen_envs.replies.reference import ReferenceParser, released_rule
 from vagen_envs.replies.tags import (
@@ -27,28 +27,13 @@ from vagen_envs.replies.tags import (
     find_tags,
     format_problems,
     in_ascii,
-    tag_forms,
     tag_pattern,
     without_tokens,
 )
 from vagen_envs.replies.thinking import count_marks, native_end
 
-Strategy = Literal[
-    "no_think", "free_think", "grounding", "world_modeling", "grounding_world_modeling"
-]
-STRATEGIES: tuple[Strategy, ...] = get_args(Strategy)
-
-Layout = Literal["nested", "flat", "untagged"]
 Reasoning = Literal["optional", "required"]
 NativeThinking = Literal["reject", "allow"]
-
-_FIELDS: dict[Strategy, tuple[str, ...]] = {
-    "no_think": (),
-    "free_think": ("think",),
-    "grounding": ("observation", "reasoning"),
-    "world_modeling": ("reasoning", "prediction"),
-    "grounding_world_modeling": ("observation", "reasoning", "prediction"),
-}
 
 
 @dataclass(frozen=True)
@@ -62,17 +47,17 @@ class Grammar:
         max_actions: actions beyond this many are dropped and marked.
         layout: `"nested"` is the paper's (table 5): the fields inside `<think>`, then the answer.
             `"flat"` is the order of VAGEN's 2026 code: `<observation>`, `<think>` for the
-                reasoning,
-            `<answer>`, `<prediction>`. `"untagged"` has no `<think>`: whatever stands before the
-            first field is the thought, tagged or not, and may be missing; then the fields, then the
-            answer. A template's tokens (`vagen_envs.replies.tags`) don't break this format.
+            reasoning, `<answer>`, `<prediction>`. `"untagged"` has no `<think>`: whatever stands
+            before the first field is the thought, tagged or not, and may be missing; then the
+            fields, then the answer. A template's tokens (`vagen_envs.replies.tags`) don't break
+            this format.
         tags: what the tags are called, in the order of `TAGS`.
         reasoning: whether the reasoning field may be left out. Table 5 has it, the templates of
             section 2.2 don't; so it is in every prompt and optional when reading, by default.
         parsing: `"strict"` executes nothing unless the reply is well formed. `"lenient"` executes
             what a malformed reply means: its last answer after its thoughts, actions in markdown,
-                JSON or a tool call (see
-            `vagen_envs.replies.answer` and `table`); the format reward is strict in both.
+            JSON or a tool call (see `vagen_envs.replies.answer` and `table`); the format reward is
+            strict in both.
             `"released"` executes and pays what VAGEN's released parsers do, see
             `vagen_envs.replies.reference`.
         native_thinking: whether the text a thinking model writes before its reply (up to a closing
@@ -88,9 +73,7 @@ class Grammar:
     reasoning: Reasoning = "optional"
     parsing: Parsing = "lenient"
     native_thinking: NativeThinking = "reject"
-    _sequences: tuple[tuple[str, ...], ...] = field(init=False, repr=False, compare=False)
-    _places: dict[tuple[str, ...], dict[int, str]] = field(init=False, repr=False, compare=False)
-    _leaves: dict[str, str] = field(init=False, repr=False, compare=False)
+    _format: Format = field(init=False, repr=False, compare=False)
     _reference: ReferenceParser | None = field(init=False, repr=False, compare=False)
     _reader: AnswerReader = field(init=False, repr=False, compare=False)
 
@@ -105,27 +88,10 @@ class Grammar:
                 f"{self.max_actions} at least 1"
             )
         check_tags(self.tags)
-        reasoning = "think" if self.layout == "flat" else "reasoning"
-        leaves = {
-            reasoning if name == "reasoning" else name: name for name in _FIELDS[self.strategy]
-        }
-        if self.layout == "untagged":
-            leaves.pop("think", None)
+        optional = self.reasoning == "optional" and self.parsing != "released"
+        form = Format(self.strategy, self.layout, self.tags, reasoning_is_optional=optional)
         set_field = object.__setattr__
-        set_field(self, "_leaves", {**leaves, "answer": "answer"})
-        full = tag_forms(leaves, self.layout)
-        without = tag_forms(
-            [tag for tag, name in leaves.items() if name != "reasoning"], self.layout
-        )
-        sequences = (
-            (full, without)
-            if self.reasoning == "optional" and self.parsing != "released"
-            else (full,)
-        )
-        set_field(self, "_sequences", sequences)
-        set_field(
-            self, "_places", {self._written(forms): self._places_in(forms) for forms in sequences}
-        )
+        set_field(self, "_format", form)
         reader = AnswerReader(
             self.actions, self.separator, self.max_actions, self.parsing, self.tags[-1]
         )
@@ -138,43 +104,19 @@ class Grammar:
                     "nested or flat, or another parsing"
                 )
             rule = released_rule(self.layout, self.strategy)
-            set_field(
-                self,
-                "_reference",
-                ReferenceParser(self._written(full), self._places_in(full), rule),
-            )
+            reference = ReferenceParser(form.tags, form.places[form.tags], rule)
+            set_field(self, "_reference", reference)
 
     @property
     def fields(self) -> tuple[str, ...]:
         """The fields of a reply beside its answer, in order."""
-        return _FIELDS[self.strategy]
-
-    @property
-    def _thought_is_free(self) -> bool:
-        """Whether whatever stands before the first field is the thought."""
-        return self.layout == "untagged" and self.strategy != "no_think"
-
-    def _written(self, forms: Sequence[str]) -> tuple[str, ...]:
-        """The tags as this grammar calls them, from the forms of `TAGS`."""
-        called = dict(zip(TAGS, self.tags, strict=True))
-        return tuple(form.replace(name := form.strip("</>"), called[name]) for form in forms)
-
-    def _places_in(self, tags: tuple[str, ...]) -> dict[int, str]:
-        """Which fields stand where in a text that is split at these tags: text, tag, text, tag, …,
-        text.
-        """
-        neighbours = enumerate(itertools.pairwise(tags), start=1)
-        return {
-            2 * i: self._leaves[tag[1:-1]]
-            for i, (tag, following) in neighbours
-            if following == f"</{tag[1:]}"
-        }
+        return FIELDS[self.strategy]
 
     # -- writing ---------------------------------------------------------------------------------
 
     def template(self) -> str:
         """The format as a prompt shows it, with `...` for every field."""
-        return self._fill(lambda _: "...")
+        return self._format.fill(lambda _: "...")
 
     def render(
         self,
@@ -200,16 +142,7 @@ class Grammar:
         if isinstance(self.actions, Names):
             actions = [self.actions.written(action) for action in actions]
         texts["answer"] = self.separator.join(actions)
-        return self._fill(texts.__getitem__)
-
-    def _fill(self, text_of: Callable[[str], str]) -> str:
-        """The full sequence of tags with the text of each field."""
-        tags, places = next(iter(self._places.items()))
-        free = self._thought_is_free and self.strategy == "free_think"
-        thought = f"{text_of('think')}\n" if free else ""
-        return thought + "".join(
-            (text_of(places[2 * i]) if 2 * i in places else "") + tag for i, tag in enumerate(tags)
-        )
+        return self._format.fill(texts.__getitem__)
 
     # -- reading ---------------------------------------------------------------------------------
 
@@ -217,12 +150,12 @@ class Grammar:
         """Read a reply. Never raises on a string; takes time linear in its length."""
         if self._reference is not None:
             return self._read_as_released(text, self._reference)
-        if not self._thought_is_free:  # else what stands before an answer may reject it
+        if not self._format.free_thought:  # else what stands before an answer may reject it
             pieces = tag_pattern(self.tags).split(text)
             first = 0
-            places = self._places.get(tuple(pieces[1::2]))
+            places = self._format.places.get(tuple(pieces[1::2]))
             if places is None and (first := self._first_of_reply(text, pieces)):
-                places = self._places.get(tuple(pieces[first + 1 :: 2]))
+                places = self._format.places.get(tuple(pieces[first + 1 :: 2]))
             if places is not None:
                 parsed = self._read_exact(text, pieces[first:], places, "".join(pieces[:first]))
                 if parsed is not None:
@@ -289,21 +222,24 @@ class Grammar:
         problems: list[Problem] = []
         texts: dict[str, str | None] = {}
         native: str | None = None
-        if self._thought_is_free:
+        if self._format.free_thought:
             tags, begin = self._after_free_thought(found)
             texts["think"] = self._without_tags(text[:begin])
         else:
-            begin = native_end(text, found.tags, found.thinking, self._sequences)
+            begin = native_end(text, found.tags, found.thinking, self._format.sequences)
             tags = [tag for tag in found.tags if tag.start >= begin]
             native = self._without_tags(text[:begin]) or "" if begin else None
             problems += self._native_problems(text[:begin])
         if self.strategy in ("no_think", "free_think"):  # other tags in their text are just text
             tags = [tag for tag in tags if tag.name in ("think", "answer")]
         shown = plain if self.layout == "untagged" else text
-        problems += format_problems(shown, tags, begin, self._sequences, self.template(), self.tags)
+        problems += format_problems(
+            shown, tags, begin, self._format.sequences, self.template(), self.tags
+        )
         actions, answer = self._reader.execute(text, plain, found, problems, begin)
         texts.update(
-            (name, self._field(text, tags, tag, found, begin)) for tag, name in self._leaves.items()
+            (name, self._field(text, tags, tag, found, begin))
+            for tag, name in self._format.leaves.items()
         )
         texts["answer"] = (
             self.separator.join(text[start:end].strip() for start, end in answer)
@@ -343,7 +279,9 @@ class Grammar:
         problems: list[Problem] = []
         if not well_formed:
             tags = find_tags(text, self.tags)
-            problems += format_problems(text, tags, 0, self._sequences, self.template(), self.tags)
+            problems += format_problems(
+                text, tags, 0, self._format.sequences, self.template(), self.tags
+            )
             if all(problem.code == "empty_field" for problem in problems):
                 message = f"the tags don't stand as in {self.template()}"
                 problems = [Problem("tag_order", message, 0, len(text))]

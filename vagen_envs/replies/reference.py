@@ -72,9 +72,10 @@ class ReferenceParser:
         if self.rule == "whole" and not whole:
             return {}, False
         # An end is led back through the character before it, so that a mark after it stays outside.
-        spans = {
-            name: (kept[a], kept[b - 1] + 1 if b > a else kept[a]) for name, (a, b) in found.items()
-        }
+        spans = {}
+        for name, (start, end) in found.items():
+            last = kept[end - 1] + 1 if end > start else kept[start]
+            spans[name] = (kept[start], last)
         return spans, bool(found) and (bool(whole) or self.rule == "anywhere")
 
     def _search(self, text: str) -> dict[str, Span]:

@@ -197,5 +197,7 @@ def _past_reasons(letters: str, at: int, calls: bool) -> tuple[int, bool]:
 
 def _number(tokens: list[Token], item: re.Match[str], group: str) -> int:
     """The number within a group of an item, 0 if it has none."""
-    first, last = item.span(group)
-    return next((token.number for token in tokens[max(first, 0) : max(last, 0)] if token.number), 0)
+    if item[group] is None:
+        return 0
+    within = tokens[slice(*item.span(group))]
+    return next((token.number for token in within if token.number), 0)

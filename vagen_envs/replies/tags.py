@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import itertools
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
@@ -88,19 +88,6 @@ def _field_of(written: str, names: TagNames) -> str | None:
         and SequenceMatcher(None, written, names[-1]).ratio() >= _ALIKE
     )
     return "answer" if misspelt or written in ANSWER_TAGS else None
-
-
-def tag_forms(leaves: Collection[str], layout: str) -> tuple[str, ...]:
-    """The well-formed sequence of tags of a layout with texts in these, such as `("<think>",
-    "</think>", …)`.
-    """
-    first = [name for name in leaves if name != "prediction"] if layout == "flat" else [*leaves]
-    inner = first if layout == "flat" else [name for name in first if name != "think"]
-    pairs = [form for name in inner for form in (f"<{name}>", f"</{name}>")]
-    if leaves and layout == "nested":
-        pairs = ["<think>", *pairs, "</think>"]
-    last = ["<prediction>", "</prediction>"] if layout == "flat" and "prediction" in leaves else []
-    return (*pairs, "<answer>", "</answer>", *last)
 
 
 def field_text(text: str, tags: Sequence[Tag], name: str) -> str | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import bisect
 import functools
+import itertools
 import operator
 import re
 from collections.abc import Iterable, Sequence
@@ -110,7 +111,8 @@ def _match(
     implied.
     """
     if not nests:  # such a mark is repeated for each message
-        marks = [mark for i, mark in enumerate(marks) if i == 0 or mark[2] != marks[i - 1][2]]
+        runs = itertools.groupby(marks, key=operator.itemgetter(2))
+        marks = [next(run) for _, run in runs]
     depth = lowest = 0
     for _, _, opens in marks:
         depth += 1 if opens else -1

@@ -223,5 +223,6 @@ def _arrow(direction: str | None) -> str:
 
 def _as_number(label: re.Match[str]) -> str:
     """A letter or a Roman numeral before an item as a digit."""
-    digit = _ROMAN[label[3]] if label[3] else str(ord(label[2].lower()) - ord("a") + 1)
-    return label[1] + digit.rjust(len(label[0]) - len(label[1]))
+    blanks, letter, roman = label.groups()
+    digit = _ROMAN[roman] if roman else str("abcde".index(letter.lower()) + 1)
+    return blanks + digit.rjust(len(label[0]) - len(blanks))

@@ -92,9 +92,8 @@ def untagged_answers(original: str, plain: str, code: Sequence[Span]) -> Candida
     if not labels and end == len(plain):
         ranked += [line for line in lines[:1] if _ends_a_text(plain, line)]
     bare = [line for line in lines if _is_bare(plain[slice(*line.spans[0])])]
-    return Candidates(
-        [whole] if len(calls) < 2 else [], ranked, [*pairs[1:], *calls[1:], *labels[1:], *bare]
-    )
+    rivals = [*pairs[1:], *calls[1:], *labels[1:], *bare]
+    return Candidates([whole] if len(calls) < 2 else [], ranked, rivals)
 
 
 def _other_pairs(text: str, code: Sequence[Span]) -> Iterator[Candidate]:
