@@ -117,9 +117,9 @@ def arm():
 @pytest.mark.sim
 def test_the_whole_table_is_reached_and_nothing_beyond(arm):
     from vagen_envs.primitive_skill.cabinets import ARM_X
+    from vagen_envs.primitive_skill.kinematics import HIGHEST, LOWEST, InverseKinematics
     from vagen_envs.primitive_skill.levels import TABLE
     from vagen_envs.primitive_skill.scene import HOME_JOINTS
-    from vagen_envs.primitive_skill.simulator import HIGHEST, LOWEST, InverseKinematics
 
     solver, model = InverseKinematics(arm.robot), arm.robot._objs[0].create_pinocchio_model()
     hand = next(i for i, link in enumerate(arm.robot.links) if link.name == "panda_hand_tcp")

@@ -8,7 +8,8 @@ import json
 import numpy as np
 import pytest
 
-from vagen_envs.sample.generated import COLOURS, SOURCES, generated_samples
+from vagen_envs.sample.generated import SOURCES, generated_samples
+from vagen_envs.sample.shapes import COLOURS
 
 ndimage = pytest.importorskip("scipy.ndimage")
 

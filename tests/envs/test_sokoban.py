@@ -19,7 +19,8 @@ from perf import peers
 from vagen_envs.errors import ConfigError, LevelError
 from vagen_envs.grid import ACTIONS
 from vagen_envs.seeding import HashStream
-from vagen_envs.sokoban.levels import Solutions, cells, draw_level, inside, longest_solution
+from vagen_envs.sokoban.levels import cells, draw_level, inside, longest_solution
+from vagen_envs.sokoban.solver import Solutions
 from vagen_envs.sokoban.splits import split_of_board
 
 CONFIGURATIONS = [

@@ -6,7 +6,8 @@ import pytest
 
 from vagen_envs.navigation.state import NavigationState
 from vagen_envs.primitive_skill.state import PrimitiveSkillState
-from vagen_envs.sample.generated import COLOURS, SHAPES
+from vagen_envs.sample.generated import SHAPES
+from vagen_envs.sample.shapes import COLOURS
 from vagen_envs.svg.state import Element, SvgState
 from vagen_experiments.things import things
 

@@ -18,7 +18,8 @@ from vagen_envs.sample.schema import RewardModel, Sample
 from vagen_rewards.errors import VerifierError
 from vagen_rewards.verifiers import score
 from vagen_rewards.verifiers.base import TAGS, tag_format
-from vagen_rewards.verifiers.detection import match, true_boxes
+from vagen_rewards.verifiers.detection import true_boxes
+from vagen_rewards.verifiers.matching import match
 
 
 def sample(truth, parm=None, ratios=(0.9, 0.1)):

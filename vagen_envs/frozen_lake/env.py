@@ -7,14 +7,15 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 from vagen_envs.bounds import REWARD, Number, Open, OrNone, Several, Whole, Words
-from vagen_envs.config import Representation, SolvableConfig
+from vagen_envs.config import Representation
 from vagen_envs.core import Executed, RewardTerm
 from vagen_envs.errors import LevelError
-from vagen_envs.frozen_lake import levels
+from vagen_envs.frozen_lake import levels, maps
 from vagen_envs.frozen_lake.simulator import FrozenLakeSimulator
 from vagen_envs.grid import GridEnv
 from vagen_envs.replies import Action
 from vagen_envs.seeding import HashStream, Split, content_hash
+from vagen_envs.solvable import SolvableConfig
 
 _HOLES_OF_CORNERS = 0.2
 """Gymnasium's chance of a hole. Of maps with 0.65, whose cells are drawn alike, hardly one of 8x8
@@ -148,7 +149,7 @@ class FrozenLakeConfig(SolvableConfig):
 
     @classmethod
     def _read(cls, name: str, value: Any) -> Any:
-        return super()._read(name, levels.rows_of(value) or value if name == "desc" else value)
+        return super()._read(name, maps.rows_of(value) or value if name == "desc" else value)
 
     @classmethod
     def _rung(cls, rung: int, beside: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -180,7 +181,7 @@ class FrozenLakeConfig(SolvableConfig):
 
 def _length(desc: Sequence[str]) -> int:
     """Moves of the shortest safe way from the farthest start."""
-    lake = levels.read_lake(desc)
+    lake = maps.read_lake(desc)
     far = levels.distances(lake.size, lake.cells)
     return max(far[at] or 0 for at, letter in enumerate("".join(desc)) if letter == "S")
 
@@ -226,7 +227,7 @@ class FrozenLakeEnv(GridEnv):
         config = self.config
         slips = stream if config.is_slippery else None
         if config.desc is not None:
-            return FrozenLakeSimulator(levels.read_lake(config.desc, stream), slips)
+            return FrozenLakeSimulator(maps.read_lake(config.desc, stream), slips)
         for _ in range(_MOST_SLIPPERY):
             lake = levels.draw_lake(
                 stream,

@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 from vagen_envs.bounds import REWARD, Number, Open, Whole
-from vagen_envs.config import EnvConfig, SolvableConfig
+from vagen_envs.config import EnvConfig
 from vagen_envs.navigation.episodes import read_episodes
 from vagen_envs.navigation.instructions import EvalSet
 from vagen_envs.navigation.search import NEAREST_START
 from vagen_envs.seeding import content_hash
+from vagen_envs.solvable import SolvableConfig
 from vagen_envs.tables import SplitBy
 
 _SETS = tomllib.loads(Path(__file__).with_name("options.toml").read_text(encoding="utf-8"))

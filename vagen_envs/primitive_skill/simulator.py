@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from vagen_envs.errors import MissingExtraError, SimulatorError
 from vagen_envs.pictures import Pixels
@@ -35,8 +34,7 @@ except ImportError as error:  # SAPIEN and OpenCV are there, and lack a library 
 import sapien
 
 from vagen_envs.primitive_skill import scene
-
-Floats = NDArray[np.float64]
+from vagen_envs.primitive_skill.kinematics import Floats, InverseKinematics
 
 OPEN = 1.0
 CLOSED = -1.0
@@ -51,9 +49,6 @@ the shortest way.
 _AT_HAND = 0.15
 """Metres from the fingertips beyond which nothing is asked whether it is held: to ask takes 1.6 ms
 an object, which was a sixth of a skill among six cubes."""
-LOWEST = np.array([-2.8973, -1.7628, -2.8973, -3.0718, -2.8973, -0.0175, -2.8973])
-HIGHEST = np.array([2.8973, 1.7628, 2.8973, -0.0698, 2.8973, 3.7525, 2.8973])
-"""Limits of the seven joints, in radians, from the Panda's URDF."""
 _VULKAN_FIX = (
     "SAPIEN draws with Vulkan, and no driver here can do it. On a machine without a GPU install "
     "Mesa 23.1 or newer: "
@@ -282,33 +277,6 @@ def _turn(quaternion: Floats) -> tuple[int, int, int]:
     pitch = math.asin(max(-1.0, min(1.0, 2 * (w * y - z * x))))
     yaw = math.atan2(2 * (w * z + x * y), 1 - 2 * (y * y + z * z))
     return round(math.degrees(roll)), round(math.degrees(pitch)), round(math.degrees(yaw))
-
-
-class InverseKinematics:
-    """Joint angles for hand poses of an articulation, 0.2 ms each."""
-
-    def __init__(self, articulation: Any) -> None:
-        self._model = articulation.create_pinocchio_model()
-        names = [link.name for link in articulation.links]
-        self._hand = next(i for i, name in enumerate(names) if name.endswith("panda_hand_tcp"))
-        self._moving = np.array([1] * 7 + [0] * (articulation.dof - 7))
-        self._rest = np.full(articulation.dof, 0.04)
-
-    def solve(self, guess: Floats, at: Floats, turn: float) -> Floats | None:
-        """The nearest joint angles, or `None` if the arm can't get there within its limits.
-
-        Args:
-            guess: (7,) joint angles to begin from, in radians.
-            at: (3,) of the point between the fingertips, in metres, seen from the arm's base.
-            turn: about the vertical, in radians; 0 spreads the fingers along y.
-        """
-        self._rest[:7] = guess
-        down = sapien.Pose(at, [0.0, math.cos(turn / 2), math.sin(turn / 2), 0.0])
-        joints, solved, _ = self._model.compute_inverse_kinematics(
-            self._hand, down, initial_qpos=self._rest, active_qmask=self._moving, max_iterations=200
-        )
-        found: Floats = joints[:7]
-        return found if solved and bool(np.all((found >= LOWEST) & (found <= HIGHEST))) else None
 
 
 @functools.cache

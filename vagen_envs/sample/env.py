@@ -16,10 +16,11 @@ from vagen_envs.errors import ConfigError, NotBoxesError, SimulatorError
 from vagen_envs.pictures import Picture
 from vagen_envs.replies import Action, ActionGrammar, ParsedTurn, Strategy
 from vagen_envs.sample.answer import AnswerText, read_boxes
-from vagen_envs.sample.generated import SIDE, VERSION, generate
+from vagen_envs.sample.generated import VERSION, generate
 from vagen_envs.sample.reading import GAP, SampleSet, load_sample_set
 from vagen_envs.sample.schema import Sample
 from vagen_envs.sample.scoring import VerifierResult, find_scoring
+from vagen_envs.sample.shapes import SIDE
 from vagen_envs.sample.state import SampleState
 from vagen_envs.seeding import HashStream, Split, content_hash
 from vagen_envs.tables import SplitBy

@@ -35,7 +35,8 @@ from vagen_envs.sokoban.board_files import (
     files_of,
     no_boards_message,
 )
-from vagen_envs.sokoban.levels import Level, Solutions, canonical_board, pushed_to, spread
+from vagen_envs.sokoban.levels import Level, canonical_board, pushed_to, spread
+from vagen_envs.sokoban.solver import Solutions
 from vagen_envs.tables import SplitBy, place, split_of_file
 
 MOST_CHECKED = 20_000

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
 from vagen_envs.bounds import REWARD, Open, Several, Whole
-from vagen_envs.config import Representation, SolvableConfig
+from vagen_envs.config import Representation
 from vagen_envs.core import Executed, RewardTerm
 from vagen_envs.errors import LevelError
 from vagen_envs.grid import ACTIONS, GridEnv
@@ -16,8 +16,10 @@ from vagen_envs.replies import Action
 from vagen_envs.seeding import HashStream, Split, content_hash
 from vagen_envs.sokoban.boards import Boards, load_boards
 from vagen_envs.sokoban.gym_sokoban import GymSokobanRooms
-from vagen_envs.sokoban.levels import Level, Solutions, draw_level, longest_solution
+from vagen_envs.sokoban.levels import Level, draw_level, longest_solution
 from vagen_envs.sokoban.simulator import SokobanSimulator
+from vagen_envs.sokoban.solver import Solutions
+from vagen_envs.solvable import SolvableConfig
 from vagen_envs.tables import SplitBy
 
 _STEPS = 120

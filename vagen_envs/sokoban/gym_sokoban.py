@@ -18,7 +18,8 @@ import numpy as np
 from vagen_envs.errors import LevelError
 from vagen_envs.extras import need
 from vagen_envs.seeding import HashStream, Split
-from vagen_envs.sokoban.levels import Level, Solutions, canonical_board, cells
+from vagen_envs.sokoban.levels import Level, canonical_board, cells
+from vagen_envs.sokoban.solver import Solutions
 from vagen_envs.sokoban.splits import split_of_board
 
 _MOST_ROOMS = 2_000

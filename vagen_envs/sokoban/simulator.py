@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from vagen_envs.grid import ACTIONS, Position
-from vagen_envs.sokoban.levels import Level, cells, push
+from vagen_envs.sokoban.levels import Level, cells
+from vagen_envs.sokoban.solver import push
 from vagen_envs.sokoban.state import SokobanState
 
 # Order of the tiles in tiles.png.

@@ -15,8 +15,9 @@ from vagen_adapters.two_player_sokoban.state import TwoPlayerSokobanState
 from vagen_envs.errors import LevelError
 from vagen_envs.grid import ACTIONS
 from vagen_envs.seeding import HashStream, Split
-from vagen_envs.sokoban.levels import Level, Solutions, cells, draw_level, push, spread
+from vagen_envs.sokoban.levels import Level, cells, draw_level, spread
 from vagen_envs.sokoban.simulator import SokobanSimulator
+from vagen_envs.sokoban.solver import Solutions, push
 
 PLAYERS = (0, 1)
 

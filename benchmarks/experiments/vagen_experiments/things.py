@@ -16,7 +16,8 @@ from vagen_envs.grid import Position
 from vagen_envs.navigation.state import NavigationState, words
 from vagen_envs.primitive_skill.levels import say
 from vagen_envs.primitive_skill.state import PrimitiveSkillState
-from vagen_envs.sample.generated import COLOURS, SHAPES
+from vagen_envs.sample.generated import SHAPES
+from vagen_envs.sample.shapes import COLOURS
 from vagen_envs.sample.state import SampleState
 from vagen_envs.sokoban.state import SokobanState
 from vagen_envs.svg.state import Element, SvgState
