@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from vagen_benchmarks.agents.scripted import Oracle, Random
 from vagen_benchmarks.cli import app
-from vagen_benchmarks.errors import NotVerifiedError, ProtocolError
+from vagen_benchmarks.errors import BenchError, NotVerifiedError, ProtocolError
 from vagen_benchmarks.runs.plans import load_plan
 from vagen_benchmarks.runs.protocol import Protocol
 from vagen_benchmarks.runs.run_folder import RunFolder, RunWriter
@@ -105,6 +105,56 @@ def test_a_changed_run_and_one_without_a_protocol_are_refused(tiny, tmp_path):
         add_run(tmp_path / "free", page)
     shown = CliRunner().invoke(app, ["leaderboard", "add", str(path), "--to", str(page)])
     assert shown.exit_code != 0
+    assert not page.exists()
+
+
+def stored(path, change):
+    """Change the first stored episode."""
+    file = path / "episodes.jsonl"
+    first, *rest = file.read_text().splitlines()
+    episode = json.loads(first)
+    change(episode)
+    file.write_text("\n".join([json.dumps(episode), *rest]) + "\n")
+
+
+def more_reward(path):
+    term = {"name": "format", "value": 5.0}
+    stored(path, lambda episode: episode["turns"][0]["rewards"].append(term))
+
+
+def solved(path):
+    stored(path, lambda episode: episode.update(ended={"kind": "solved", "message": ""}))
+
+
+def other_reply(path):
+    stored(path, lambda episode: episode["turns"][0].update(reply="<answer>Right</answer>"))
+
+
+def played_twice(path):
+    text = (path / "episodes.jsonl").read_text()
+    (path / "episodes.jsonl").write_text(text + text.splitlines(keepends=True)[0])
+
+
+def easier(path):
+    file = path / "protocol.json"
+    data = json.loads(file.read_text())
+    data["tasks"][1]["options"]["difficulty"] = 0
+    file.write_text(json.dumps(data))
+
+
+def without_pictures(path):
+    (path / "pictures.pack").unlink()
+
+
+@pytest.mark.parametrize(
+    "tamper", [more_reward, solved, other_reply, played_twice, easier, without_pictures]
+)
+def test_a_tampered_run_gets_no_row(tiny, tmp_path, tamper):
+    path = play(tmp_path / "run", tiny, [Random()])
+    tamper(path)
+    page = tmp_path / "results.md"
+    shown = CliRunner().invoke(app, ["leaderboard", "add", str(path), "--to", str(page)])
+    assert isinstance(shown.exception, BenchError), shown.output
     assert not page.exists()
 
 
