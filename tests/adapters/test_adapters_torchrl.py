@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
+import sys
+from pathlib import Path
+
 import gymnasium as gym
 import pytest
 
@@ -121,3 +126,12 @@ def test_info_is_read_as_torchrl_registers_it():
         rollout["next", "reward"].flatten().tolist()
     )
     env.close()
+
+
+def test_its_ppo_trains_on_numbered_moves():
+    """The example of the page, for one update; how far it learns stands on the page."""
+    example = Path(__file__).parent.parent.parent / "examples" / "torchrl_ppo.py"
+    command = [sys.executable, "-W", "ignore", str(example), "--total-turns", "1024"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+    assert done.returncode == 0, done.stderr
+    assert re.fullmatch(r"turns 1024, success 0\.\d\d, \d+ CPU s\n", done.stdout)
