@@ -217,13 +217,6 @@ def test_summaries_replace_turns_and_are_stored_counted_and_resumed(tmp_path, en
     asked = len(endpoint.requests)
     assert vagen("resume", tmp_path / "run").returncode == 0
     assert len(endpoint.requests) == asked  # nothing is left to play
-    records = tmp_path / "run" / "episodes.jsonl"
-    records.write_text(
-        records.read_text(encoding="utf-8").replace('"before":2', '"before":1'), encoding="utf-8"
-    )
-    found = vagen("verify", tmp_path / "run")
-    assert found.returncode == 1
-    assert "summaries stand before turns [1" in found.stdout + found.stderr
 
 
 def test_a_context_that_fails_everywhere_leaves_the_runs_own_report(tmp_path, endpoint):

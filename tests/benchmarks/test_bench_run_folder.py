@@ -16,7 +16,7 @@ from vagen_benchmarks.agents import Agent
 from vagen_benchmarks.agents.scripted import Oracle, Random
 from vagen_benchmarks.errors import RunFolderError, StorageError
 from vagen_benchmarks.runs.run_folder import RunFolder, RunWriter
-from vagen_benchmarks.sharing.files import begin_findings, count_attempts, edits
+from vagen_benchmarks.sharing.files import count_attempts, edits
 from vagen_benchmarks.sharing.verify import verify
 from vagen_envs.core import Turn
 from vagen_envs.pictures import Picture
@@ -173,15 +173,6 @@ def test_killed_at_any_moment_nothing_is_lost_or_played_twice(tmp_path):
         f"{count_attempts(run).dropped} attempts begun and not stored"
         in vagen("verify", run.path).stdout
     )
-
-
-def test_an_episode_that_never_began_is_found(tmp_path):
-    play(tmp_path / "run", [Random()])
-    assert list(begin_findings(RunFolder(tmp_path / "run"))) == []
-    with RunWriter(tmp_path / "run", protocol([Random()])) as folder:
-        folder.add(runs.episodes(tmp_path / "run")[2], [])
-    (found,) = begin_findings(RunFolder(tmp_path / "run"))
-    assert "test 2: it is stored once more than it was begun" in found
 
 
 def test_interrupt_leaves_a_valid_run(tmp_path, endpoint):

@@ -30,7 +30,6 @@ def edits(run: RunFolder) -> list[str]:
     """What doesn't fit together in a run's files, a line each, as after an edit."""
     return [
         *damaged_findings(run),
-        *begin_findings(run),
         *scored_findings(run),
         *key_findings(run),
         *table_findings(run),
@@ -117,15 +116,6 @@ def _begun(journal: Iterable[Mapping[str, Any]]) -> Counter[str]:
     """How often each episode was begun anew."""
     anew = (entry for entry in journal if entry["event"] == "begin" and "turns" not in entry)
     return Counter(str(entry.get("key")) for entry in anew)
-
-
-def begin_findings(run: RunFolder) -> Iterator[str]:
-    """Episodes that were stored more often than the journal has them begun."""
-    journal = run.journal()
-    if any(entry["event"] == "rescore" for entry in journal):  # copied, not played
-        return
-    for key, count in (_stored(run) - _begun(journal)).items():
-        yield f"{key}: it is stored {_times(count)} more than it was begun, by the journal"
 
 
 def _times(count: int) -> str:

@@ -16,7 +16,6 @@ from typing import Any
 import gymnasium as gym
 
 import vagen_envs
-from vagen_adapters.context import ContextPolicy
 from vagen_adapters.permission import permitted
 from vagen_benchmarks.errors import BenchError, ProtocolError
 from vagen_benchmarks.runs.episode import Episode
@@ -138,10 +137,6 @@ def _replay_all(
 ) -> None:
     """Play every episode again whose task can be made, in one environment for each agent's task."""
     options = {str(agent["name"]): agent_options(agent) for agent in run.protocol.agents}
-    contexts = {
-        str(agent["name"]): ContextPolicy.parse(agent.get("context", "all"))
-        for agent in run.protocol.agents
-    }
     there, judged = run.pictures.names(), run.judged_by() is not None
     for (agent, label), episodes in itertools.groupby(
         run.episodes(), key=lambda each: (each.agent, each.task)
@@ -153,7 +148,6 @@ def _replay_all(
         for episode in episodes:
             lost = len(episode.picture_names() - there)
             verdict.wrong += [f"{episode.key}: {lost} of its pictures are missing"] if lost else []
-            verdict.wrong += _summary_findings(episode, contexts.get(agent, ContextPolicy()))
             if here is None or env is None:
                 verdict.unplayed += 1
             else:
@@ -297,20 +291,6 @@ def _ending_findings(episode: Episode, over: bool) -> list[str]:
         if rules is episode.ended.kind
         else [f"it ended as {rules}, and {episode.ended.kind} is stored"]
     )
-
-
-def _summary_findings(episode: Episode, context: ContextPolicy) -> Iterator[str]:
-    """Whether summaries stand where the agent's context policy has them written."""
-    stored, played = [summary["before"] for summary in episode.summaries], len(episode.turns)
-    due = [turns for turns in range(1, played + 1) if context.summarises_before(turns)]
-    if stored not in (
-        due,
-        [turns for turns in due if turns < played],
-    ):  # it may end with a summary, before its reply
-        yield (
-            f"{episode.key}: summaries stand before turns {stored}, and {context} writes them "
-            f"before {due}"
-        )
 
 
 def _unjudged(stored: Mapping[str, Any], mine: Mapping[str, Any]) -> dict[str, Any]:
