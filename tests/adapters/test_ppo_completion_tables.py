@@ -1,6 +1,7 @@
 """A rollout's episodes in trackers, read back by each tracker's own means."""
 
 import hashlib
+import html
 import io
 import json
 
@@ -9,7 +10,12 @@ import pytest
 from PIL import Image
 from ppo_training import config, lake, likes_short_words
 
-from vagen_adapters.ppo.completion_tables import COLUMNS
+from vagen_adapters.ppo.completion_tables import (
+    COLUMNS,
+    Completion,
+    completions_of,
+    log_completions,
+)
 from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer
 
 
@@ -52,6 +58,32 @@ def test_tensorboard_shows_pictures_and_a_table(tiny_folder, tmp_path, monkeypat
     reward = sum(term.value for term in turns[0].rewards)
     assert f"| {reward:.3g} | {turns[0].metrics['advantage']:.3g} |" in rows[0]
     assert f"| {episode.level.seed} | 0 |" in rows[0]
+
+
+def test_tensorboard_shows_text_as_it_is(tmp_path):
+    """What replies write isn't taken for Markdown or HTML, by TensorBoard's own reader of both."""
+    from tensorboard.plugin_util import markdown_to_safe_html
+    from torch.utils.tensorboard import SummaryWriter
+    from transformers.integrations import TensorBoardCallback
+
+    reply = r"<b>_up_ *down* | `left` [a](b) \boxed{\|}" + "\n__right__ &amp; ~~x~~"
+    written = []
+    writer = SummaryWriter(str(tmp_path))
+    writer.add_text = lambda name, text, step: written.append(text)
+    cells = dict.fromkeys(COLUMNS, "") | {"update": 0, "reply": reply, "advantage": 0.5}
+    log_completions([TensorBoardCallback(writer)], [Completion(cells, None)])
+    shown = markdown_to_safe_html(written[0])
+    cell = shown.split("<td>")[1 + COLUMNS.index("reply") - 1].partition("</td>")[0]
+    assert html.unescape(cell.replace("<br>", "\n")) == reply
+
+
+def test_problems_are_named_by_their_codes(tiny_folder, tmp_path, monkeypatch):
+    """Replies of an untrained model have several in a turn."""
+    monkeypatch.setenv("TENSORBOARD_LOGGING_DIR", str(tmp_path / "log"))
+    episode, turns = play(tiny_folder, tmp_path / "out", "tensorboard")["best"]
+    row = completions_of(0, "best", episode, turns)[0]
+    assert row.cells["problems"] == ", ".join(each.code for each in turns[0].parsed.problems)
+    assert "no_answer" in row.cells["problems"]
 
 
 def test_wandb_gets_a_table(tiny_folder, tmp_path, monkeypatch):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +18,9 @@ NAME = "completions"
 """Of the table in a tracker."""
 COLUMNS = ("update", "episode", "seed", "turn", "picture", "observation", "thoughts", "reply",
            "problems", "reward", "advantage")  # fmt: skip
+
+MARKDOWN = re.compile(r"[\\`*_\[\]|]")
+"""What means something within a line of Markdown; a backslash before it takes that away."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +51,7 @@ def completions_of(
             "observation": turn.observed.text,
             "thoughts": played.thoughts,
             "reply": turn.reply,
-            "problems": ", ".join(map(str, turn.parsed.problems)),
+            "problems": ", ".join(problem.code for problem in turn.parsed.problems),
             "reward": math.fsum(term.value for term in turn.rewards),
             "advantage": advantage,
         }
@@ -107,7 +111,7 @@ def _to_trackio(_: Any, rows: Sequence[Completion]) -> None:
 
 
 def _in_a_cell(entry: Any) -> str:
-    """Text that can't leave a cell of a Markdown table, nor be taken for HTML."""
+    """Text that can't leave a cell of a Markdown table, nor be taken for Markdown or HTML."""
     text = f"{entry:.3g}" if isinstance(entry, float) else str("" if entry is None else entry)
-    text = text.replace("&", "&amp;").replace("<", "&lt;").replace("|", "\\|")
+    text = MARKDOWN.sub(r"\\\g<0>", text.replace("&", "&amp;").replace("<", "&lt;"))
     return "<br>".join(text.splitlines())
