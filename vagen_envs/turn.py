@@ -271,7 +271,8 @@ class Turn:
 
 
 def _fields_of(value: Any) -> dict[str, Any]:
-    return {name: getattr(value, name) for name in _names_of(type(value))}
+    names = _names_of(type(value))  # type: ignore[arg-type]  # mypy takes no class for hashable
+    return {name: getattr(value, name) for name in names}
 
 
 @functools.cache
