@@ -32,7 +32,7 @@ _OF_ENVIRONMENT = re.compile(
     re.IGNORECASE,
 )
 """Names of environment variables that hold keys."""
-_URLS = re.compile(r"(?i)_(proxy|base_url)$")
+_PROXIES = re.compile(r"(?i)_proxy$")
 _OF_FIELD = re.compile(
     r"(?i)((api|access|auth|private|secret|subscription|account)?[-_ ]?key|token|secret|"
     r"passw(or)?d|passphrase|credentials?|authorization|auth|cookie|bearer|signature|jwt)$|api_?key|secret|password|header"
@@ -91,11 +91,11 @@ def note_secret(name: str, value: str) -> None:
 
 
 def note_environment() -> None:
-    """Redact the keys that the environment holds now, and the passwords of its addresses."""
+    """Redact the keys that the environment holds now, and the passwords of its proxies."""
     for name, value in os.environ.items():
         if _OF_ENVIRONMENT.search(name):
             note_secret(name, value)
-        elif _URLS.search(name):
+        elif _PROXIES.search(name):
             note_url(value)
 
 

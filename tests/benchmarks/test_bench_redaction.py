@@ -205,18 +205,6 @@ def test_a_withheld_secret_must_be_given_again(tmp_path, endpoint):
     assert endpoint.headers[-1]["x-mine"] == PLAIN
 
 
-def test_the_password_of_an_address_of_the_environment_is_a_key(tmp_path, monkeypatch, endpoint):
-    host = endpoint.root.removeprefix("http://")
-    monkeypatch.setenv("OPENAI_BASE_URL", f"http://me:{PLAIN}@{host}/v1")
-    monkeypatch.setenv("OPENAI_API_KEY", "any")
-    endpoint.script = lambda number, body: failing(f"no user me:{PLAIN} is known")
-    run = tmp_path / "run"
-    done = vagen("bench", "-e", "sokoban", "-n", 1, "-a", "openai:m", "--attempts", 1, "--out", run)
-    texts = [("", done.stdout + done.stderr), *everything(run)]
-    assert "no user me:[" in texts[0][1]
-    assert not [where for where, text in texts if PLAIN in text]
-
-
 def test_bad_options_do_not_repeat_a_key(tmp_path):
     for pair in (["--header", f"Authorization: Bearer {PLAIN}"], ["--extra", f"api_key: {PLAIN}"]):
         done = vagen("bench", "-e", "sokoban", "-a", "openai:m", *pair)
