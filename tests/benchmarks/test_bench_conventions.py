@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import pytest
@@ -153,7 +154,22 @@ def test_a_limit_of_many_pictures_advises_the_context(tmp_path, endpoint, words)
         (400, {}, {"error": {"message": words}}) if number > 1 else GOOD
     )
     done = bench(endpoint, tmp_path)
-    assert "--context last:8" in done.stdout + done.stderr
+    assert "--context last:" in done.stdout + done.stderr
+
+
+def test_the_advised_context_is_one_that_fits(tmp_path, endpoint):
+    def script(number, body):
+        shown = json.dumps(body["messages"]).count("data:image")
+        full = {"error": {"message": "At most 3 image(s) may be provided in one prompt."}}
+        return (400, {}, full) if shown > 3 else GOOD.replace("Up", "Left")
+
+    endpoint.script = script
+    words = ["bench", "-e", "sokoban", "-n", 3, "-a", "vllm:m", "-o", "max_turns=6"]
+    words += ["--base-url", endpoint.url]
+    done = vagen(*words, "--out", tmp_path / "all")
+    advised = re.search(r"--context (last:\d+)", done.stdout)[1]
+    done = vagen(*words, "--out", tmp_path / "fewer", "--context", advised)
+    assert (advised, "overflow" in done.stdout) == ("last:2", False)
 
 
 @pytest.mark.parametrize("after", ["Fri, 31 Dec 9999 23:59:59 GMT", "86400", "1e300"])

@@ -212,8 +212,14 @@ def print_stops(rows: Sequence[Mapping[str, Any]], titles: Mapping[str, str]) ->
         shares = (_percent(row["errors"][name]) for name in STOPS)
         table.add_row(titles.get(row["task"], row["task"]), row["agent"], *shares)
     out.print(table)
-    if any(row["errors"]["overflow"] for row in rows):
-        out.print("overflow: --context last:8 shows the model fewer earlier turns", style="yellow")
+    full = [row["turns"] for row in rows if row["errors"]["overflow"]]
+    if full:
+        # The prompt before the one that was refused showed one earlier turn less.
+        fits = max(1, int(min(full)) - 1)
+        out.print(
+            f"overflow: --context last:{min(fits, 8)} shows the model fewer earlier turns",
+            style="yellow",
+        )
     for words in dict.fromkeys(COUNTED_AS.values()):
         names = ", ".join(name for name, counts in COUNTED_AS.items() if counts == words)
         out.print(f"{names}: {words}", style="dim")
