@@ -215,7 +215,13 @@ def test_a_made_up_message_of_the_other_side_ends_the_reply(play, made_up):
 
 @pytest.mark.parametrize(
     "between",
-    ["The answer was executed. Now decide again.", "Game state updated.", "You moved up. Next?"],
+    [
+        "The answer was executed. Now decide again.",
+        "Game state updated.",
+        "You moved up. Next?",
+        "Now the board looks like this:",
+        "Your move was legal. The box is at its target.",
+    ],
 )
 def test_what_tells_of_a_turn_corrects_no_answer(play, between):
     """Where it isn't clear who speaks between two answers, none executes."""

@@ -73,9 +73,8 @@ def find_answers(text: str, names: TagNames, *, loosely: bool) -> Found:
         groups = []
     others = Candidates()
     if loosely and not groups and not pairs and view.thinking.open_from is None:
-        blank = [*view.thinking.spans, *view.shields]  # outside thoughts and fields
-        original = blanked(in_ascii(text), blank)
-        others = untagged_answers(original, blanked(view.plain, blank), code)
+        original = blanked(in_ascii(text), [*view.thinking.spans, *view.shields])
+        others = untagged_answers(original, blanked(view.said, view.shields), code)
     return _found(view, groups, others, tags, end)
 
 

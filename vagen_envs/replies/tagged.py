@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from vagen_envs.replies.tags import Tag, TagNames, in_ascii, without_tokens
-from vagen_envs.replies.thinking import Span, Thinking, find_thinking, within
+from vagen_envs.replies.thinking import Span, Thinking, blanked, find_thinking, within
 from vagen_envs.replies.turns import corrects, is_taken_back
 
 _PLACEHOLDER = re.compile(
@@ -41,9 +41,10 @@ class Pair(NamedTuple):
 
 
 class View(NamedTuple):
-    """A reply under one assumption about code spans."""
+    """A reply under one assumption about code spans; `said` has blanks for its thoughts."""
 
     plain: str
+    said: str
     tags: list[Tag]
     thinking: Thinking
     shields: Sequence[Span]
@@ -52,7 +53,8 @@ class View(NamedTuple):
     def of(cls, text: str, tags: Sequence[Tag], names: TagNames, code: Sequence[Span]) -> View:
         tags = [tag for tag in tags if not within(tag.start, code)]
         plain = without_tokens(in_ascii(text), names)
-        return cls(plain, tags, find_thinking(text, names, code), _fields(tags))
+        thinking = find_thinking(text, names, code)
+        return cls(plain, blanked(plain, thinking.spans), tags, thinking, _fields(tags))
 
     def pairs(self) -> tuple[list[Pair], Span | None]:
         """Complete answers outside thoughts and fields, and one that isn't closed after them."""
@@ -118,19 +120,10 @@ class View(NamedTuple):
             return []
         group = self._last_group(kept)
         before = [pair for pair in kept if pair.closed.end <= group[0][0]]
-        if before and self.text_of(before[-1]) != self.text_of(kept[-1]):
-            gap = self._without_thoughts(before[-1].closed.end, group[0][0])
-            if not corrects(gap):
-                return []
-        return [group]
-
-    def _without_thoughts(self, start: int, end: int) -> str:
-        """What stands between two answers, with blanks for the thoughts there."""
-        gap = self.plain[start:end]
-        for first, last in self.thinking.spans:
-            if first >= start:
-                gap = gap.replace(self.plain[first:last], " ")
-        return gap
+        if not before or self.text_of(before[-1]) == self.text_of(kept[-1]):
+            return [group]
+        gap = self.said[before[-1].closed.end : group[0][0]]
+        return [group] if corrects(gap) else []
 
     def _in_one_sentence(self, pair: Pair, told: Sequence[Pair]) -> bool:
         """Whether a sentence that begins at another answer goes on to this one: "A is better than
@@ -139,7 +132,7 @@ class View(NamedTuple):
         at = told.index(pair)
         if at == 0:
             return False
-        gap = self._without_thoughts(told[at - 1].closed.end, pair.opened.start)
+        gap = self.said[told[at - 1].closed.end : pair.opened.start]
         return re.search(r"\w", gap) is not None and not (
             re.search(r"[.!?:<\n]", gap) or _CONNECTOR.fullmatch(gap)
         )

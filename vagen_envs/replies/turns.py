@@ -89,13 +89,16 @@ _MOST_WORDS = 4  # of a label
 
 def corrects(gap: str) -> bool:
     """Whether what stands between two answers can only be a second thought, which the last one
-    follows.
+    follows: it has a word for one, or a sentence that begins with a denial.
     """
-    words = words_of(re.sub(r"<[^<>]{0,40}>", " ", gap))
+    plain = re.sub(r"<[^<>]{0,40}>", " ", gap)
+    words = words_of(plain)
     if not words:
         return True
     told_by_another = words[0] in SPEAKERS or "executed" in words
-    return not told_by_another and not SECOND_THOUGHTS.isdisjoint(words)
+    sentences = filter(None, map(words_of, re.split(r"[.!?:\n]", plain)))
+    denied = any(first in DENIALS for first, *_ in sentences)
+    return not told_by_another and (denied or not SECOND_THOUGHTS.isdisjoint(words))
 
 
 class Ending(NamedTuple):
