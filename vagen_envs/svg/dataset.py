@@ -16,7 +16,6 @@ from vagen_envs import tables
 from vagen_envs.errors import ConfigError, SvgError, shown
 from vagen_envs.extras import need
 from vagen_envs.seeding import Split
-from vagen_envs.svg.check import clean
 from vagen_envs.tables import DataItem, DataSplits, SplitBy
 
 BUILT_IN = ("builtin", "mono")
@@ -115,6 +114,8 @@ def load_dataset(name: str, max_length: int, split_by: SplitBy = "published") ->
 
 def _not_drawn(svg: str) -> str:
     """Why an icon can't be a target, as far as that is seen without drawing it; 0.05 ms each."""
+    from vagen_envs.svg.check import clean  # of an extra
+
     try:
         clean(svg)
     except SvgError:
