@@ -152,7 +152,8 @@ def _table(protocol: str, rows: Sequence[Mapping[str, Any]]) -> str:
                 *(["(own code)"] if row["own_code"] else []),
             ]
         )
-        run = f"{row['run']}, {row['date']}, `{row['checksum'][:12]}`"
+        folder = "" if row["run"] == protocol else f"{row['run']}, "
+        run = f"{folder}{row['date']}, `{row['checksum'][:12]}`"
         lines.append([name, *(_cell(row["figures"][each]) for each in shown), run])
     published = (row for row in plan_table(plan, []).rows if row.source == "published")
     for other in published:  # a plan's blind rows are played: those of runs stand above
