@@ -14,7 +14,8 @@ key=$(head -c 32 /dev/urandom | base64 | tr -dc a-zA-Z0-9)
 port=8790
 export BUILDAH_ISOLATION=chroot STORAGE_DRIVER=vfs
 images() { buildah --root "$work/storage" --runroot "$work/run" "$@"; }
-trap 'kill $(jobs -p) 2>/dev/null || true; images rm --all >/dev/null 2>&1 || true; rm -rf --one-file-system "$work"' EXIT
+server=
+trap '[ -z "$server" ] || kill -- "-$server"; images rm --all >/dev/null 2>&1 || true; rm -rf --one-file-system "$work"' EXIT
 
 mirror=$({ cat /etc/apt/sources.list /etc/apt/sources.list.d/* 2>/dev/null || true; } |
     sed -nE 's/^(URIs:|deb) .*(https?:[^ ]*\/debian\/?)( .*|$)/\2/p' | head -n 1)
@@ -46,7 +47,10 @@ for file in "$@"; do
     Containerfile)
         ! images run "$of" -- vagen serve --host 0.0.0.0 --port $port 2>"$work/refused"
         grep -q "set VAGEN_SERVE_KEY" "$work/refused"
+        set -m  # a process group of its own, which ends as a whole
         images run --env "VAGEN_SERVE_KEY=$key" "$of" -- vagen serve --host 0.0.0.0 --port $port --workers 2 &
+        server=$!
+        set +m
         for _ in $(seq 60); do curl -sf "http://127.0.0.1:$port/healthz" >/dev/null && break; sleep 1; done
         test "$(curl -s -o /dev/null -w '%{http_code}' "http://127.0.0.1:$port/metrics")" = 401
         curl -sf -H "Authorization: Bearer $key" "http://127.0.0.1:$port/metrics" | grep -q '^sessions\|vagen'
