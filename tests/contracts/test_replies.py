@@ -220,6 +220,9 @@ def test_a_made_up_message_of_the_other_side_ends_the_reply(play, made_up):
         "Game state updated.",
         "You moved up. Next?",
         "Now the board looks like this:",
+        "After your answer, the valid action is: Up. You moved up. The environment image is:",
+        "After your answer, you moved up.",
+        "You moved up, but the box stays. Your answer is needed again.",
         "Your move was legal. The box is at its target.",
     ],
 )

@@ -16,6 +16,7 @@ from vagen_envs.replies.vocabulary import (
     DENIALS,
     JUDGED,
     OWN,
+    PARTS,
     SECOND_THOUGHTS,
     SPEAKERS,
     words_of,
@@ -82,6 +83,8 @@ _HEADING = re.compile(
     rf"|(?P<line>[^\W_][\w #/.]{{0,20}}?)[ \t.)#*=_~-]*$)",
     re.MULTILINE,
 )
+_SENTENCE_END = re.compile(r"[.!?:\n]")
+_CLAUSE_END = re.compile(r"[.!?:\n,;–—]")
 _NEUTRAL = frozenset(("next", "new"))
 """Words of a line beside those of the other side, as in "Next turn"."""
 _MOST_WORDS = 4  # of a label
@@ -89,16 +92,24 @@ _MOST_WORDS = 4  # of a label
 
 def corrects(gap: str) -> bool:
     """Whether what stands between two answers can only be a second thought, which the last one
-    follows: it has a word for one, or a sentence that begins with a denial.
+    follows, and not another's: a sentence that begins with a denial, or a clause with a word for a
+    second thought that begins with it or as a model speaks of itself.
     """
-    plain = re.sub(r"<[^<>]{0,40}>", " ", gap)
+    plain = re.sub(r"<[^<>]{0,40}>", ".", gap)  # a tag ends a sentence
     words = words_of(plain)
     if not words:
         return True
-    told_by_another = words[0] in SPEAKERS or "executed" in words
-    sentences = filter(None, map(words_of, re.split(r"[.!?:\n]", plain)))
+    if "executed" in words or not SPEAKERS.isdisjoint(words):
+        return False
+    sentences = filter(None, map(words_of, _SENTENCE_END.split(plain)))
+    clauses = filter(None, map(words_of, _CLAUSE_END.split(plain)))
     denied = any(first in DENIALS for first, *_ in sentences)
-    return not told_by_another and (denied or not SECOND_THOUGHTS.isdisjoint(words))
+    return denied or any(map(_is_second_thought, clauses))
+
+
+def _is_second_thought(clause: Sequence[str]) -> bool:
+    own = PARTS.get(clause[0]) == "lead" and not SECOND_THOUGHTS.isdisjoint(clause)
+    return own or clause[0] in SECOND_THOUGHTS
 
 
 class Ending(NamedTuple):
