@@ -4,10 +4,8 @@ come out.
 
 from __future__ import annotations
 
-import functools
 import logging
 import math
-import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -31,10 +29,9 @@ except ImportError as error:  # SAPIEN and OpenCV are there, and lack a library 
     )
     raise SimulatorError(ENV_ID, cause) from error
 
-import sapien
-
 from vagen_envs.primitive_skill import scene
 from vagen_envs.primitive_skill.kinematics import Floats, InverseKinematics
+from vagen_envs.primitive_skill.rendering import renderer
 
 OPEN = 1.0
 CLOSED = -1.0
@@ -49,18 +46,6 @@ the shortest way.
 _AT_HAND = 0.15
 """Metres from the fingertips beyond which nothing is asked whether it is held: to ask takes 1.6 ms
 an object, which was a sixth of a skill among six cubes."""
-_VULKAN_FIX = (
-    "SAPIEN draws with Vulkan, and no driver here can do it. On a machine without a GPU install "
-    "Mesa 23.1 or newer: "
-    "on Debian 12 add the suite `bookworm-backports main` to your apt sources and run, as root, "
-    "`apt-get update && "
-    "apt-get install -y --no-install-recommends -t bookworm-backports mesa-vulkan-drivers "
-    "libgl1 libglib2.0-0` "
-    "(`vagen setup vulkan` does both); on Debian 13 and Ubuntu 24.04 "
-    "`apt-get install mesa-vulkan-drivers`. A driver elsewhere is named by "
-    "VK_DRIVER_FILES=/path/to/lvp_icd.json. "
-    'Without pictures, with observation="text", none is needed'
-)
 
 
 class ManipulationSimulator:
@@ -277,28 +262,3 @@ def _turn(quaternion: Floats) -> tuple[int, int, int]:
     pitch = math.asin(max(-1.0, min(1.0, 2 * (w * y - z * x))))
     yaw = math.atan2(2 * (w * z + x * y), 1 - 2 * (y * y + z * z))
     return round(math.degrees(roll)), round(math.degrees(pitch)), round(math.degrees(yaw))
-
-
-@functools.cache
-def renderer(device: str) -> sapien.render.RenderSystem:
-    """The renderer of this process, kept for good: with the last one its compiled shaders would go,
-    7 s of work.
-
-    Raises:
-        SimulatorError: there is no driver for it; the message says how to get one.
-    """
-    if os.environ.get("SAPIEN_DISABLE_RAY_TRACING"):
-        raise SimulatorError(
-            ENV_ID,
-            "SAPIEN_DISABLE_RAY_TRACING is set, which hides the CPU's Vulkan driver from "
-            "SAPIEN; unset it",
-        )
-    try:
-        return sapien.render.RenderSystem("cuda" if device == "gpu" else "cpu")
-    except RuntimeError as error:
-        fix = (
-            _VULKAN_FIX
-            if device == "cpu"
-            else "device='gpu' needs an NVIDIA GPU with its Vulkan driver; use 'cpu'"
-        )
-        raise SimulatorError(ENV_ID, f"{error}. {fix}") from error
