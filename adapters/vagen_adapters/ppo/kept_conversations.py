@@ -55,10 +55,11 @@ class Kept:
         """The part that the prompt begins with; one token of the prompt at least stays to be
         read.
         """
+        read = len(self.ids)
+        if read < len(prompt.ids) and prompt.ids[:read] == self.ids:
+            return self  # most often, and a loop over all tokens would take longer with each turn
         both = zip(self.ids, prompt.ids[:-1], strict=False)
         same = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], both))
-        if same == len(self.ids):
-            return self
         layers = [(keys[:, :same], values[:, :same]) for keys, values in self.layers]
         return Kept(self.ids[:same], self.shown, layers, self.places[: same + 1])
 
