@@ -24,6 +24,8 @@ PANELS = (
 WINDOW = 3
 """Rollouts that a point of a curve averages over."""
 
+BANDS = "lines: mean over seeds; bands: lowest to highest"
+
 Result = Mapping[str, Any]
 
 
@@ -31,25 +33,8 @@ def plot_curves(title: str, results: Sequence[Result], path: Path) -> None:
     """Curves over rollouts: the mean over seeds, and a band from the lowest to the highest."""
     figure, axes = pyplot.subplots(2, 2, figsize=(9.5, 6.5), sharex=True, layout="constrained")
     for axis, (key, name) in zip(axes.flat, PANELS, strict=True):
-        for number, (recipe, runs) in enumerate(_by_recipe(results)):
-            curves = [smooth(run["curves"][key]) for run in runs if key in run["curves"]]
-            if not curves:
-                continue
-            columns = list(zip(*curves, strict=False))
-            rollouts = range(1, len(columns) + 1)
-            means = [statistics.fmean(column) for column in columns]
-            axis.plot(
-                rollouts, means, label=f"{recipe} ({len(curves)})", linewidth=1.6, **_style(number)
-            )
-            lowest, highest = (
-                [min(column) for column in columns],
-                [max(column) for column in columns],
-            )
-            axis.fill_between(
-                rollouts, lowest, highest, color=f"C{number % 10}", alpha=0.10, linewidth=0
-            )
+        _draw_curves(axis, results, key)
         axis.set_title(name, fontsize=10)
-        axis.grid(alpha=0.25)
     axes[0, 0].set_ylim(bottom=0)
     axes[0, 1].set_ylim(min(0.8, axes[0, 1].get_ylim()[0]), 1.01)
     low, high = axes[1, 0].get_ylim()
@@ -59,7 +44,36 @@ def plot_curves(title: str, results: Sequence[Result], path: Path) -> None:
     axes[1, 1].yaxis.set_minor_formatter(ticker.NullFormatter())
     for axis in axes[1]:
         axis.set_xlabel("rollout")
-    _save(figure, axes[0, 0], f"{title} (lines: mean over seeds; bands: lowest to highest)", path)
+    _save(figure, axes[0, 0], f"{title} ({BANDS})", path)
+
+
+def plot_turns(title: str, results: Sequence[Result], path: Path) -> None:
+    """How many turns an episode lasts, beside success, over rollouts."""
+    figure, axes = pyplot.subplots(1, 2, figsize=(9.5, 3.8), sharex=True, layout="constrained")
+    panels = (("rollout/turns", "turns of an episode"), ("rollout/success", "success in training"))
+    for axis, (key, name) in zip(axes, panels, strict=True):
+        _draw_curves(axis, results, key, window=10)
+        axis.set_title(name, fontsize=10)
+        axis.set_xlabel("rollout")
+        axis.set_ylim(bottom=0)
+    _save(figure, axes[0], f"{title} ({BANDS})", path)
+
+
+def _draw_curves(axis: Any, results: Sequence[Result], key: str, window: int = WINDOW) -> None:
+    for number, (recipe, runs) in enumerate(_by_recipe(results)):
+        curves = [smooth(run["curves"][key], window) for run in runs if key in run["curves"]]
+        if not curves:
+            continue
+        columns = list(zip(*curves, strict=False))
+        rollouts = range(1, len(columns) + 1)
+        means = [statistics.fmean(column) for column in columns]
+        label = f"{recipe} ({len(curves)})"
+        axis.plot(rollouts, means, label=label, linewidth=1.6, **_style(number))
+        lowest = [min(column) for column in columns]
+        highest = [max(column) for column in columns]
+        colour = f"C{number % 10}"
+        axis.fill_between(rollouts, lowest, highest, color=colour, alpha=0.10, linewidth=0)
+    axis.grid(alpha=0.25)
 
 
 def plot_evaluations(title: str, results: Sequence[Result], path: Path) -> None:
@@ -147,11 +161,11 @@ def plot_memory(title: str, results: Mapping[str, Any], path: Path) -> None:
     _save(figure, axis, f"{title} (bars: mean over seeds; dots: trainings)", path)
 
 
-def smooth(curve: Sequence[float]) -> list[float]:
-    """The running mean over `WINDOW` points; NaN is left out."""
+def smooth(curve: Sequence[float], window: int = WINDOW) -> list[float]:
+    """The running mean over `window` points; NaN is left out."""
     found = []
     for end in range(1, len(curve) + 1):
-        points = [point for point in curve[max(0, end - WINDOW) : end] if not math.isnan(point)]
+        points = [point for point in curve[max(0, end - window) : end] if not math.isnan(point)]
         found.append(statistics.fmean(points) if points else math.nan)
     return found
 

@@ -132,6 +132,7 @@ def write_report(experiment: Experiment, results: Mapping[str, Any], out: Path) 
     title, runs = f"{experiment.env}: {experiment.name}", results["runs"]
     if runs:
         plots.plot_curves(title, runs, out / "curves.png")
+        plots.plot_turns(title, runs, out / "turns.png")
     if any(result.get("under") for result in runs):
         plots.plot_memory(title, results, out / "memory.png")
     if any(result.get("evaluations") for result in runs):
