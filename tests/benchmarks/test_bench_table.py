@@ -141,19 +141,26 @@ def test_what_all_rows_share_or_lack_takes_no_column(four):
         assert len(part.partition("\n")[0].split("|")) <= 12
 
 
-def test_latex_compiles(four, tmp_path):
+def test_latex_fits_a_page_with_long_names_in_one_run(four, tmp_path):
+    """All tables of four runs keep to the line of a plain article on A4."""
     if shutil.which("pdflatex") is None:
         pytest.skip("pdflatex isn't installed")
-    vagen("table", *four[:3], "--out", tmp_path / "t.tex")
-    document = (
-        "\\documentclass{article}\\usepackage{booktabs}\\usepackage[a2paper,landscape]{geometry}"
-        f"\\begin{{document}}\\tiny {(tmp_path / 't.tex').read_text()}\\end{{document}}"
-    )
+
+    class Long(Random):
+        name = "openrouter:meta-llama/Llama-4-Maverick-17B-128E-Instruct-FP8_marlin"
+
+    runs.play(tmp_path / "long", [Long()], ["frozenlake"], episodes=24)
+    vagen("table", *four[:3], tmp_path / "long", "--out", tmp_path / "t.tex")
+    text = (tmp_path / "t.tex").read_text()
+    packages = text.partition("\n")[0].removeprefix("% ")
+    document = f"\\documentclass[a4paper]{{article}}{packages}\n\\begin{{document}}\n\\noindent\n{text}\\end{{document}}"
     (tmp_path / "all.tex").write_text(document)
     words = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "all.tex"]
     done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-2000:]
     assert (tmp_path / "all.pdf").stat().st_size > 1000
+    wide = re.findall(r"Overfull \\hbox \((\d+)", (tmp_path / "all.log").read_text())
+    assert all(int(points) <= 15 for points in wide)  # 15: a paragraph's indent
 
 
 @given(st.text())

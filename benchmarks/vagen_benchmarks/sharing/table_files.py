@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -39,8 +40,8 @@ def as_markdown(table: ResultsTable) -> str:
 
 
 def as_latex(table: ResultsTable) -> str:
-    """The same tables for a paper; they need the package booktabs."""
-    return "\n\n".join(["% \\usepackage{booktabs}", *map(_latex, _tables(table))]) + "\n"
+    """The same tables for a paper; they need the packages booktabs and graphicx."""
+    return "\n\n".join(["% \\usepackage{booktabs,graphicx}", *map(_latex, _tables(table))]) + "\n"
 
 
 def _tables(table: ResultsTable) -> list[Cells]:
@@ -180,6 +181,10 @@ def _markdown_row(row: Sequence[str]) -> str:
     return f"| {' | '.join(guarded)} |"
 
 
+_NAME_COLUMNS = ("model", "environment", "served")
+_LONG_NAME = 24  # characters
+_BREAKS = re.compile(r"[/:]|\\_")
+_BREAKABLE = r"\g<0>\\allowbreak{}"
 _LATEX = {
     "\\": r"\textbackslash{}",
     **{each: f"\\{each}" for each in "&%$#_{}"},
@@ -205,20 +210,34 @@ def latex_text(text: str) -> str:
 
 
 def _latex(cells: Cells) -> str:
+    """A table that is no wider than the line: long names are broken, and what is still too wide is
+    drawn smaller.
+    """
     head, *rows = (list(map(latex_text, row)) for row in cells)
-    kinds = ["l" if name in ("model", "environment") else "r" for name in head]
-    if "served" in head:  # several long names, which are broken at their slashes
-        at = head.index("served")
-        kinds[at] = "p{3cm}"
-        for row in rows:
-            row[at] = row[at].replace("/", "/\\allowbreak{}")
+    kinds = ["l" if name in _NAME_COLUMNS else "r" for name in head]
+    for at in range(len(head)):
+        if head[at] in _NAME_COLUMNS and max(len(row[at]) for row in cells) > _LONG_NAME:
+            kinds[at] = "p{3.5cm}"
+            for row in rows:
+                row[at] = f"\\raggedright {_BREAKS.sub(_BREAKABLE, row[at])}"
     # What begins with a bracket or a star would be read as an option of the line break before it.
     guarded = (["{}" + row[0] if row[0][:1] in ("[", "*") else row[0], *row[1:]] for row in rows)
-    body = [f"{' & '.join(row)} \\\\" for row in guarded]
-    begin = [
-        "\\begin{tabular}{" + "".join(kinds) + "}",
-        "\\toprule",
-        f"{' & '.join(head)} \\\\",
-        "\\midrule",
-    ]
-    return "\n".join([*begin, *body, "\\bottomrule", "\\end{tabular}"])
+    lines = [f"{' & '.join(row)} \\\\" for row in (map(_stacked, head), *guarded)]
+    return "\n".join(
+        [
+            "\\resizebox{\\ifdim\\width>\\linewidth\\linewidth\\else\\width\\fi}{!}{%",
+            "\\begin{tabular}{" + "".join(kinds) + "}",
+            "\\toprule",
+            lines[0],
+            "\\midrule",
+            *lines[1:],
+            "\\bottomrule",
+            "\\end{tabular}}",
+        ]
+    )
+
+
+def _stacked(name: str) -> str:
+    """A column's name with a line for each of its parts."""
+    lines = name.replace(", ", ",\\\\")
+    return f"\\shortstack[r]{{{lines}}}" if ", " in name else name
