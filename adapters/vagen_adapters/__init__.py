@@ -7,9 +7,10 @@ from typing import Any
 
 # verifiers finds plug-ins in the `__all__` of a top-level package; they are imported lazily.
 __all__ = ["Chat", "Levels", "Play"]
+_MODULES = {"Chat": "verifiers_env", "Levels": "verifiers_taskset", "Play": "verifiers_env"}
 
 
 def __getattr__(name: str) -> Any:
-    if name in __all__:
-        return getattr(importlib.import_module("vagen_adapters.verifiers_env"), name)
+    if name in _MODULES:
+        return getattr(importlib.import_module(f"vagen_adapters.{_MODULES[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -21,13 +21,8 @@ from oracle import oracle_episode, picture_of
 from other_rows import CHANGES, says_both
 
 from vagen_adapters.context import ContextPolicy, chat_messages
-from vagen_adapters.verifiers_env import (
-    Levels,
-    LevelsConfig,
-    LevelTask,
-    PlayConfig,
-    load_environment,
-)
+from vagen_adapters.verifiers_env import PlayConfig, load_environment
+from vagen_adapters.verifiers_taskset import Levels, LevelsConfig, LevelTask
 from vagen_envs import Turn
 from vagen_rewards import ReasoningReward
 

@@ -22,7 +22,7 @@ from verl.trainer.ppo import core_algos, ray_trainer
 from verl.utils.dataset.rl_dataset import RLHFDataset
 from verl.workers.rollout.replica import TokenOutput
 
-from vagen_adapters import verl_env
+from vagen_adapters import verl_advantages, verl_env
 from vagen_adapters.env_thread import start
 from vagen_adapters.errors import TrainingDataError
 from vagen_adapters.parity import tiny_model as tiny
@@ -245,12 +245,12 @@ def test_verls_trainer_gets_bilevel_advantages(kl, monkeypatch):
     monkeypatch.setattr(
         ray_trainer, "compute_advantage", ray_trainer.compute_advantage
     )  # puts it back afterwards
-    verl_env.install()
-    verl_env.install()
+    verl_advantages.install()
+    verl_advantages.install()
     ours, data = example(kl)
     settings = OmegaConf.create({"gamma": 0.99, "lam": 0.9, "gamma_turn": 0.8})
     data = ray_trainer.compute_advantage(
-        data, verl_env.ESTIMATOR, gamma=0.99, lam=0.9, config=settings
+        data, verl_advantages.ESTIMATOR, gamma=0.99, lam=0.9, config=settings
     )
     expected = bilevel_gae_released(ours, gamma_turn=0.8, gamma_token=0.99, lam=0.9)
     mask = torch.tensor(MASK)
@@ -267,10 +267,10 @@ def test_a_truncated_episode_is_none_that_ended_by_the_rules(monkeypatch):
         seen.append(batch)
         return bilevel_gae_released(batch, **settings)
 
-    monkeypatch.setattr(verl_env, "bilevel_gae_released", kept)
+    monkeypatch.setattr(verl_advantages, "bilevel_gae_released", kept)
     _, data = example(kl=False)
     data.non_tensor_batch["truncated"] = np.array([0.0, 1.0])
-    verl_env.compute_advantage(data, verl_env.ESTIMATOR, config=OmegaConf.create({}))
+    verl_advantages.compute_advantage(data, verl_advantages.ESTIMATOR, config=OmegaConf.create({}))
     assert seen[0].terminated.tolist() == [True, False]
     assert seen[0].truncated.tolist() == [False, True]
 
@@ -283,7 +283,7 @@ def test_other_estimators_stay_verls(monkeypatch):
         data, core_algos.AdvantageEstimator.GAE, gamma=0.9, lam=0.8, config=settings
     )
     monkeypatch.setattr(ray_trainer, "compute_advantage", ray_trainer.compute_advantage)
-    verl_env.install()
+    verl_advantages.install()
     again = ray_trainer.compute_advantage(
         same, core_algos.AdvantageEstimator.GAE, gamma=0.9, lam=0.8, config=settings
     )
@@ -292,7 +292,7 @@ def test_other_estimators_stay_verls(monkeypatch):
 
 def test_without_values_the_estimator_says_what_to_do():
     _, data = example(kl=False)
-    estimator = core_algos.get_adv_estimator_fn(verl_env.ESTIMATOR)
+    estimator = core_algos.get_adv_estimator_fn(verl_advantages.ESTIMATOR)
     with pytest.raises(TrainingDataError, match="install"):
         estimator(
             token_level_rewards=data.batch["token_level_rewards"],

@@ -29,7 +29,8 @@ from vagen_adapters.parity import run
 from vagen_adapters.parity.kit import playback_of
 from vagen_adapters.parity.recordings import RECORDINGS
 from vagen_adapters.parity.reference_model import ENV_ID
-from vagen_adapters.verifiers_env import TASKSET_ID, LevelsConfig, PlayConfig
+from vagen_adapters.verifiers_env import PlayConfig
+from vagen_adapters.verifiers_taskset import TASKSET_ID, LevelsConfig
 
 
 def test_what_verifiers_hands_a_trainer_is_what_was_sampled(model):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from vagen_adapters.verifiers_env import Play, taskset_of
+from vagen_adapters.verifiers_env import Play
+from vagen_adapters.verifiers_taskset import taskset_of
 
 __all__ = ["MyEnvTaskset", "Play"]
 
