@@ -17,8 +17,9 @@ from typing import Any, cast
 import gymnasium as gym
 
 import vagen_envs  # noqa: F401 - registers the ids
+from vagen_adapters.ends import without_checks
 from vagen_adapters.errors import not_importable
-from vagen_adapters.prompt_check import require_prompt_of
+from vagen_adapters.prompt_check import require_options_of, require_prompt_of
 from vagen_adapters.rows import check_names
 from vagen_envs.core import Turn, VagenEnv
 from vagen_envs.errors import VagenError
@@ -81,7 +82,7 @@ class VagenEnvironment(Environment[VagenAction, VagenObservation, VagenState]):
         self, env_id: str, reasoning: Mapping[str, Any] | None = None, **options: Any
     ) -> None:
         super().__init__()
-        self.env = with_reasoning(gym.make(env_id, **options).unwrapped, reasoning)
+        self.env = with_reasoning(without_checks(gym.make(env_id, **options)), reasoning)
         self._core = cast(VagenEnv, self.env.unwrapped)
         self._state = VagenState(env_id=env_id, system_prompt=self._core.system_prompt)
 
@@ -93,6 +94,7 @@ class VagenEnvironment(Environment[VagenAction, VagenObservation, VagenState]):
         level: int | None = None,
         env_id: str | None = None,
         prompt_hash: str | None = None,
+        options: dict[str, Any] | str | None = None,
         **_: Any,
     ) -> VagenObservation:
         """Start the level of this seed and split, level number `level` of published data, or the
@@ -100,13 +102,15 @@ class VagenEnvironment(Environment[VagenAction, VagenObservation, VagenState]):
 
         A split or level holds for the session's later resets until another is named.
 
-        A client that plays rows of `vagen_adapters.rows.levels` sends their `env_id` and
-        `prompt_hash`, too.
+        A client that plays rows of `vagen_adapters.rows.levels` sends their `env_id`, `options`
+        (or these as JSON) and `prompt_hash`, too.
 
         Raises ConfigError for another seed, split or level than there is, and for a row of another
-        environment.
+        environment or of other options.
         """
-        require_prompt_of(self.env, env_id, prompt_hash)
+        require_prompt_of(self.env, env_id, prompt_hash, options)
+        if options is not None:
+            require_options_of(self.env, options)
         observation, info = self.env.reset(seed=seed, options={"split": split, "level": level})
         self._update_state(info, episode_id=episode_id, step_count=0)
         return VagenObservation(text=observation["text"], png=_base64(self._core.observed.picture))

@@ -13,6 +13,7 @@ import gymnasium as gym
 from gymnasium.wrappers import HumanRendering
 
 import vagen_envs
+from vagen_adapters.ends import without_checks
 from vagen_adapters.errors import not_importable
 from vagen_envs.core import VagenEnv
 from vagen_envs.errors import ConfigError, EpisodeOverError
@@ -144,7 +145,8 @@ def parallel_env(
     drawn = "rgb_array" if render_mode == "human" else render_mode
     seats = {
         f"player_{i}": cast(
-            VagenEnv, gym.make(env_id, render_mode=None if i else drawn, **options).unwrapped
+            VagenEnv,
+            without_checks(gym.make(env_id, render_mode=None if i else drawn, **options)),
         )
         for i in range(agents)
     }

@@ -14,6 +14,7 @@ from typing import Any
 
 import gymnasium as gym
 
+from vagen_adapters.ends import step_limit
 from vagen_envs.core import VagenEnv
 from vagen_envs.errors import ConfigError, shown
 from vagen_envs.seeding import content_hash
@@ -42,6 +43,12 @@ def require_prompt_of(
         ConfigError: the prompt is of another id, or says something else. The message names both
             environments.
     """
+    for name, value in (("env_id", env_id), ("prompt_hash", hashed)):
+        if not isinstance(value, str | None):
+            raise ConfigError(
+                f"the row's {name}={shown(value)} is not valid: it must be a string, as levels(…) "
+                "writes it"
+            )
     core: VagenEnv = env.unwrapped  # type: ignore[assignment]
     own_id = core.id if core.spec is None else core.spec.id
     is_same_id = _is_same_id(env_id, own_id)
@@ -69,8 +76,10 @@ def require_options_of(env: gym.Env[Any, Any], options: Mapping[str, Any] | str)
         ConfigError: the message has the options that differ.
     """
     core: VagenEnv = env.unwrapped  # type: ignore[assignment]
-    named = json.loads(options) if isinstance(options, str) else dict(options)
+    named = _object(options)
     own = {} if core.spec is None else core.spec.kwargs
+    if "max_episode_steps" in named:  # Gymnasium's own, which a row need not name
+        own = {**own, "max_episode_steps": step_limit(env)}
     defaults: dict[str, Any] = {"preset": "paper"}
     for each in dataclasses.fields(core.config):
         defaults[each.name] = each.default
@@ -87,6 +96,22 @@ def require_options_of(env: gym.Env[Any, Any], options: Mapping[str, Any] | str)
             f"the row is of {core.id} with {', '.join(differing)}; make the rows with levels(…) of "
             "the environment's own options"
         )
+
+
+def _object(options: Any) -> dict[str, Any]:
+    """A row's options, which may be JSON."""
+    named = options
+    if isinstance(options, str):
+        try:
+            named = json.loads(options)
+        except (ValueError, RecursionError):
+            named = None
+    if not isinstance(named, Mapping):
+        raise ConfigError(
+            f"the row's options are {shown(options)}; they must be a dictionary, or an object as "
+            "JSON, as levels(…) writes them"
+        )
+    return dict(named)
 
 
 def _plain(value: Any) -> Any:

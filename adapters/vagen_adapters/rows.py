@@ -13,7 +13,8 @@ from typing import Any, cast
 import gymnasium as gym
 
 from vagen_adapters.context import ContextPolicy, Message
-from vagen_adapters.permission import make_permitted, option_names
+from vagen_adapters.ends import without_checks
+from vagen_adapters.permission import option_names, permitted
 from vagen_adapters.prompt_check import prompt_hash, require_prompt_of
 from vagen_envs.bounds import Whole
 from vagen_envs.config import plain_integer
@@ -39,8 +40,8 @@ def make_from_row(
     reasoning: Mapping[str, Any] | None = None,
     prompt_hash: str | None = None,
 ) -> gym.Env[Any, Any]:
-    """Make the environment of a row, without Gymnasium's wrappers, with the reasoning reward that
-    the row asks for.
+    """Make the environment of a row, without Gymnasium's wrappers but its limit of steps, with the
+    reasoning reward that the row asks for.
 
     Rows are untrusted input. They may name ids that are registered or whose module is already
     imported, and set the options that remote clients may set, within the same bounds.
@@ -71,7 +72,7 @@ def _made(
     if reasoning is not None:
         reasoning = {name: value for name, value in reasoning.items() if value is not None}
     if os.environ.get(TRUST_ROWS) == "1":
-        return with_reasoning(gym.make(env_id, **given).unwrapped, reasoning)
+        return with_reasoning(without_checks(gym.make(env_id, **given)), reasoning)
     module = env_id.rpartition(":")[0]
     if module and module not in sys.modules:
         raise ConfigError(
@@ -86,7 +87,8 @@ def _made(
             f"out, {_TRUST}"
         )
     try:
-        made = make_permitted(env_id, given, {})
+        allowed = permitted(env_id, given, {})
+        made = without_checks(gym.make(env_id, disable_env_checker=True, **allowed))
     except ConfigError as error:
         raise ConfigError(
             f"a row of the dataset is not allowed: {error} (change the rows, {_TRUST})"

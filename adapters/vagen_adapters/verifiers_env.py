@@ -18,7 +18,7 @@ from pydantic import Field, model_validator
 
 import vagen_envs  # noqa: F401 - registers the ids
 from vagen_adapters.context import HIDDEN, ContextPolicy, Message, chat_messages, summary_messages
-from vagen_adapters.ends import ends_of
+from vagen_adapters.ends import ends_of, without_checks
 from vagen_adapters.env_thread import running, start
 from vagen_adapters.episode_metrics import episode_metrics, reward_terms
 from vagen_adapters.errors import not_importable
@@ -121,7 +121,7 @@ class Play(vf.Env[PlayConfig]):
             options,
         )
         made = (
-            gym.make(data.env_id, **options).unwrapped
+            without_checks(gym.make(data.env_id, **options))
             if is_own
             else make_from_row(data.env_id, options)
         )

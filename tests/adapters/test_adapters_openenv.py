@@ -201,6 +201,42 @@ def test_a_row_of_another_environment_is_refused(env_id, options):
             env.reset(**asked)
 
 
+@pytest.mark.parametrize("form", [dict, json.dumps])
+def test_a_row_of_options_that_the_prompt_does_not_say_is_refused(form):
+    ((_, row),) = levels("vagen/FrozenLake-v0", num_levels=1, size=4)
+    asked = {**row, "options": form(row["options"])}
+    with Served("vagen/FrozenLake-v0", size=4) as url, VagenClient(base_url=url).sync() as env:
+        assert env.reset(**asked).observation.text
+    with Served("vagen/FrozenLake-v0", size=6) as url, VagenClient(base_url=url).sync() as env:
+        for _ in range(2):
+            with pytest.raises(RuntimeError, match=r"size=4 \(here 6\)"):
+                env.reset(**asked)
+        assert env.reset(seed=1).observation.text
+
+
+@pytest.mark.parametrize("options", ["{", "3", 3, [1], {"size": float("nan")}])
+def test_options_that_are_none_are_refused(options):
+    with Served("vagen/FrozenLake-v0") as url, VagenClient(base_url=url).sync() as env:
+        with pytest.raises(RuntimeError, match="options"):
+            env.reset(seed=1, options=options)
+        assert env.reset(seed=1).observation.text
+
+
+def test_a_limit_of_steps_truncates_and_does_not_terminate():
+    options = {"max_episode_steps": 2}
+    ((_, row),) = levels("vagen/FrozenLake-v0", num_levels=1, **options)
+    with Served("vagen/FrozenLake-v0", **options) as url, VagenClient(base_url=url).sync() as env:
+        env.reset(**row)
+        played = [env.step(VagenAction(text="no answer")).observation for _ in range(2)]
+        assert [(each.terminated, each.truncated) for each in played] == [
+            (False, False),
+            (False, True),
+        ]
+    with Served("vagen/FrozenLake-v0") as url, VagenClient(base_url=url).sync() as env:  # noqa: SIM117
+        with pytest.raises(RuntimeError, match=r"max_episode_steps=2 \(here None\)"):
+            env.reset(**row)
+
+
 async def finds_room(url):
     with contextlib.suppress(ConnectionClosed):  # a full server says so and closes
         async with connect(url.replace("http", "ws") + "/ws") as ws:

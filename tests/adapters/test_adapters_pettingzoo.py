@@ -74,6 +74,16 @@ def test_environments_are_made_by_name(env_id):
     aec.close()
 
 
+def test_a_limit_of_steps_truncates_and_does_not_terminate():
+    env = pettingzoo_env.parallel_env("vagen/FrozenLake-v0", max_episode_steps=2)
+    env.reset(seed=1)
+    for last in (False, True):
+        _, _, terminated, truncated, _ = env.step(dict.fromkeys(env.agents, "no answer"))
+        assert not any(terminated.values())
+        assert set(truncated.values()) == {last}
+    assert env.agents == []
+
+
 def seen(env, rng):
     """All that the agents are shown in an episode of random replies, pictures included."""
     said = []

@@ -303,6 +303,14 @@ def test_another_harness_keeps_the_conversation_itself():
             load_environment(env_id, **options)
 
 
+def test_a_limit_of_steps_truncates_and_does_not_terminate(endpoint):
+    endpoint.script = lambda number, body: "no answer"
+    environment = load_environment("vagen/FrozenLake-v0", num_levels=1, max_episode_steps=2)
+    (trace,) = play(environment, endpoint).traces
+    ends = [trace.metrics[name] for name in ("turns", "terminated", "truncated")]
+    assert ends == [2, 0, 1]
+
+
 def test_tasks_name_their_levels():
     tasks = list(Levels(LevelsConfig(id="vagen-adapters", split="val", first_seed=7, num_levels=2)))
     assert [task.data.name for task in tasks] == [

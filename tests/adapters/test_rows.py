@@ -128,6 +128,34 @@ def test_a_row_whose_prompt_says_something_else_is_refused():
                 make_from_row(LAKE, changed, None, says)
 
 
+def ends_after_two_turns(env):
+    env.reset(seed=1)
+    return [env.step("no answer")[2:4] for _ in range(2)] == [(False, False), (False, True)]
+
+
+def test_a_limit_of_steps_that_a_trusted_row_names_truncates(monkeypatch):
+    (_, row), *_ = levels(LAKE, num_levels=1, max_episode_steps=2)
+    with pytest.raises(ConfigError, match="'max_episode_steps' is closed"):
+        make_from_row(LAKE, row["options"])
+    monkeypatch.setenv(TRUST_ROWS, "1")
+    assert ends_after_two_turns(make_from_row(LAKE, row["options"]))
+
+
+def test_a_limit_of_steps_with_which_an_id_is_registered_truncates():
+    limited = "test/LimitedFrozenLake-v0"
+    gym.register(limited, gym.spec(LAKE).entry_point, max_episode_steps=2)
+    try:
+        assert ends_after_two_turns(make_from_row(limited, {}))
+    finally:
+        del gym.registry[limited]
+
+
+@pytest.mark.parametrize("wrong", [{"env_id": 3}, {"hashed": 3}])
+def test_an_id_and_a_hash_are_strings(wrong):
+    with pytest.raises(ConfigError, match="=3 is not valid: it must be a string"):
+        require_prompt_of(gym.make(LAKE), **{"env_id": LAKE, "hashed": None, **wrong})
+
+
 @pytest.mark.parametrize("named", [LAKE, "vagen/FrozenLake", f"vagen_envs:{LAKE}", None])
 def test_an_id_may_be_written_in_several_ways(named):
     env = gym.make(LAKE)
