@@ -40,11 +40,21 @@ def test_folder_that_is_not_there_asks_no_hub(monkeypatch, name):
         make_agents([f"transformers:{name}"], Asked())
 
 
-def test_template_that_takes_strings_only_is_said_with_its_fix(tmp_path):
+@pytest.mark.parametrize(
+    "content",
+    [
+        "'user: ' + m['content']",
+        "m['content'] | trim",
+        "m['content'][-1]['text']",
+        "raise_exception('strings only') if m['content'] is not string else m['content']",
+    ],
+)
+def test_template_of_a_text_model_is_said_with_its_fix(tmp_path, content):
+    """Also where it takes the parts of a message, and leaves out the picture or writes Python's list."""
     import families
 
     folder = Path(families.save("llava", tmp_path / "strings"))
-    text = "{% for m in messages %}{{ m['role'] + ': ' + m['content'] }}{% endfor %}"
+    text = f"{{% for m in messages %}}{{{{ {content} }}}}{{% endfor %}}"
     for file in folder.glob("chat_template*"):
         file.unlink()
     (folder / "chat_template.jinja").write_text(text)

@@ -67,8 +67,14 @@ class TransformersClient(Client):
             {"role": "user", "content": picture},
             {"role": "assistant", "content": _parts("a")},
         ]
+        blank = [messages[0], {"role": "user", "content": picture[1:]}, messages[2]]
         try:
-            self._processor.apply_chat_template(messages, tokenize=False)
+            text, plain = (
+                self._processor.apply_chat_template(each, tokenize=False)
+                for each in (messages, blank)
+            )
+            if text == plain or "'type'" in text:  # the parts as Python writes a list
+                raise ValueError("it writes no mark for a picture")
         except (TypeError, ValueError, AttributeError, TemplateError) as error:
             raise ProtocolError(
                 f"{model!r} has a chat template that takes no messages of text and pictures "
