@@ -277,3 +277,23 @@ def test_a_models_profile_is_data_of_the_users_file(tmp_path, endpoint, monkeypa
     assert done.returncode == 0, done.stdout + done.stderr
     (episode,) = runs.episodes(tmp_path / "run")
     assert all(turn["parsed"]["well_formed"] for turn in episode.turns)
+
+
+@pytest.mark.parametrize(
+    ("answer", "executed"),
+    [
+        ('{"action": "Up", "distance": 3}', 0),
+        ('{"action": "Up", "distance": "0.75m"}', 0),
+        ('{"name": "Up", "arguments": {"amount": 2}}', 0),
+        ('[{"action": "Up", "distance": 2}, {"action": "Left"}]', 0),
+        ('["Up 0.25m", "Left"]', 0),
+        ('["Up(3)"]', 0),
+        ('{"action": "Up", "count": 0}', 0),
+        ('{"name": "Up", "arguments": {"steps": 3}}', 3),
+        ('{"action": "Up", "steps": 2}', 2),
+        ('{"step": 2, "action": "Up", "confidence": 0.9}', 1),
+    ],
+)
+def test_numbers_in_json_count_or_leave_the_answer_unclear(play, answer, executed):
+    """JSON follows the table as text does: `Up 0.25m` and `Up(3)` execute nothing, nor does what follows them."""
+    assert names(play(f"<think>ok</think><answer>{answer}</answer>")) == ["Up"] * executed

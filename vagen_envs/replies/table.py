@@ -76,8 +76,12 @@ def read_table(
         if found is None:
             return None
     else:
-        read = [_read(value, 0, separator, grammar) or [] for value in held]
-        found = [replace(action, start=start, end=end) for actions in read for action in actions]
+        found = []
+        for value in held:
+            actions = _read(value, 0, separator, grammar)
+            if actions is None and names_action(value, grammar):
+                return None
+            found += [replace(action, start=start, end=end) for action in actions or ()]
     return [] if _is_menu(piece, separator, grammar, found) else found
 
 

@@ -46,7 +46,10 @@ _NAMES = (
     "type",
 )
 _ARGUMENTS = ("arguments", "parameters", "args", "input", "kwargs", "params", "action_input")
-_TIMES = ("times", "count", "repeat", "repetitions", "n", "num_steps")
+_TIMES = ("times", "count", "repeat", "repetitions", "n", "num_steps", "steps")
+_MEASURES = frozenset(
+    ("distance", "magnitude", "movemagnitude", "meters", "metres", "degrees", "angle", "amount")
+)
 _MOST_TIMES = 20
 _MOST_DEPTH = 8
 _MOST_OBJECTS = 16  # of JSON that are tried, so that time stays linear
@@ -180,6 +183,23 @@ def _from_dict(value: Mapping[Any, Any], reads: Callable[[str], bool], depth: in
     """
     if any(held is False for held in value.values()):  # {"action": …, "valid": false}
         return []
+    found = _from_names(value, reads, depth)
+    given = {**_arguments(value), **value}
+    measure = next((key for key in given if _plain_key(key) in _MEASURES), None)
+    if measure is None or any(map(str.isdigit, "".join(found))):
+        return found
+    # An action that takes no number isn't plainly the same with one: left to be unclear.
+    return [f"{text}({measure}={given[measure]})" for text in found]
+
+
+def _arguments(value: Mapping[Any, Any]) -> Mapping[Any, Any]:
+    """The named arguments of an object that is a call."""
+    held: Any = next((value[key] for key in _ARGUMENTS if key in value), {})
+    held = _loaded(held) if isinstance(held, str) else held
+    return held if isinstance(held, Mapping) else {}
+
+
+def _from_names(value: Mapping[Any, Any], reads: Callable[[str], bool], depth: int) -> list[str]:
     for key in _NAMES:
         name = value.get(key)
         if isinstance(name, Mapping):  # {"function": {"name": …, "arguments": …}}
@@ -223,7 +243,7 @@ def _from_call(
     arguments = _loaded(arguments) if isinstance(arguments, str) else arguments
     for text in (_written(name, arguments), name):
         if reads(text):
-            return [] if _has_surer(key, value) else [text] * _times(value)
+            return [] if _has_surer(key, value) else [text] * _times({**_arguments(value), **value})
     if isinstance(arguments, Mapping) and not all(map(_is_number, arguments.values())):
         only = [held for held in arguments.values() if isinstance(held, str | list)]
         found = _from_dict(arguments, reads, depth + 1)
@@ -280,8 +300,8 @@ def _written(name: str, arguments: Any) -> str:
 
 
 def _times(value: Mapping[Any, Any]) -> int:
-    count = next((value[key] for key in _TIMES if key in value), 1)
-    return count if type(count) is int and 1 <= count <= _MOST_TIMES else 1
+    count = next((value[key] for key in _TIMES if _is_number(value.get(key))), 1)
+    return count if type(count) is int and 1 <= count <= _MOST_TIMES else 0
 
 
 def _is_number(value: Any) -> bool:
