@@ -103,6 +103,8 @@ RLOO = {"advantage": "rloo", "group_size": 2}
         ({"temperature": 0.0}, "temperature=0.0"),
         ({"eval_rollouts": -1}, "eval_rollouts=-1"),
         ({"load_best_model_at_end": True}, "eval_rollouts keeps the best"),
+        ({"torch_compile_backend": "inductor"}, "torch_compile_backend=.* compiled anew"),
+        ({"torch_compile_mode": "default"}, "torch_compile_mode=.* compiled anew"),
         (
             {
                 "advantage": "token_gae",

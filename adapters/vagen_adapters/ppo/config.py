@@ -49,9 +49,13 @@ ESTIMATORS = {
     **{name: getattr(group_advantages, name) for name in IN_GROUPS},
 }
 
+_COMPILED = "left out: sequences of ever new lengths would be compiled anew"
 REFUSED: dict[str, tuple[Any, str]] = {
     "push_to_hub": (False, "left out: upload the finished folder with `hf upload NAME FOLDER`"),
-    "torch_compile": (False, "left out: sequences of ever new lengths would be compiled anew"),
+    "torch_compile": (False, _COMPILED),
+    # transformers compiles where one of these is set, too
+    "torch_compile_backend": (None, _COMPILED),
+    "torch_compile_mode": (None, _COMPILED),
     "use_liger_kernel": (False, "left out: log-probabilities are computed here without all logits"),
     "neftune_noise_alpha": (None, "left out: noise in embeddings would make ratios meaningless"),
     "load_best_model_at_end": (
