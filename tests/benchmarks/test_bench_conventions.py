@@ -142,6 +142,20 @@ def test_reasoning_is_sent_with_every_reply_where_the_endpoint_gives_any(tmp_pat
     assert [each["reasoning_content"] for each in last] == ["t0", " "]
 
 
+def test_a_blank_is_sent_where_the_first_reply_came_without_reasoning(tmp_path, endpoint):
+    """Before any reasoning has come, only the refusal tells that the endpoint wants it."""
+
+    def script(number, body):
+        replies = [each for each in body["messages"] if each["role"] == "assistant"]
+        if any("reasoning_content" not in each for each in replies):
+            return 400, {}, {"error": {"message": "reasoning_content is missing in message 2"}}
+        return GOOD
+
+    endpoint.script = script
+    done = bench(endpoint, tmp_path, "openai:m", "--context", "reasoning=keep")
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.parametrize(
     "words",
     [

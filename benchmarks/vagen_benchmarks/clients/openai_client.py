@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
+import httpx2
 import openai
 
 from vagen_adapters.context import HIDDEN, Message
@@ -25,6 +26,8 @@ from vagen_envs.replies.tool_calls import tool_call_reply
 
 _THOUGHTS = ("thinking", "reasoning", "redacted_thinking")
 """Types of parts of a content that aren't the reply."""
+_WANTED = "reasoning_content"
+"""The field that some providers want with every reply, as their refusal names it."""
 
 
 class OpenAIClient(PostingClient):
@@ -55,6 +58,14 @@ class OpenAIClient(PostingClient):
                 f"can't be sent back; use the Responses API (openai-responses:{self.model}), or "
                 "reasoning=drop in --context"
             )
+
+    async def _send(self, sdk: Any, messages: list[Message], sampling: Sampling) -> httpx2.Response:
+        response = await super()._send(sdk, messages, sampling)
+        missing = response.status_code == 400 and _WANTED in response.text
+        if missing and self._returns_reasoning and not self._thought_field:
+            self._thought_field = _WANTED  # no reply has had any yet
+            response = await super()._send(sdk, messages, sampling)
+        return response
 
     def _body(self, messages: list[Message], sampling: Sampling) -> dict[str, Any]:
         # Replies go back with the fields of their reasoning.
