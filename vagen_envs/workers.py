@@ -47,7 +47,7 @@ class Worker:
         self._timeout = timeout
         self._connection = Connection(ours.detach())
         self._lock = threading.Lock()
-        self._started = False
+        self.has_started = False
         self.sessions = 0
         self.dead = ""
 
@@ -63,9 +63,9 @@ class Worker:
                 raise WorkerDied(self.dead, during=False)
             during = False
             try:
-                if not self._started:
+                if not self.has_started:
                     self._answer(START_TIMEOUT)
-                    self._started = True
+                    self.has_started = True
                 self._connection.send(message)
                 during = True
                 return self._answer(self._timeout)

@@ -226,7 +226,8 @@ def test_a_killed_worker_is_replaced(renderer):
         assert renderer.draw(GOOD).problem is None
 
 
-def test_workers_killed_while_they_start_are_replaced(renderer, monkeypatch):
+@pytest.mark.parametrize("ended", ["before it is asked", "as it is asked"])
+def test_workers_killed_while_they_start_are_replaced(renderer, monkeypatch, ended):
     starting = []
 
     def start_and_kill(*arguments, **environment):
@@ -237,7 +238,11 @@ def test_workers_killed_while_they_start_are_replaced(renderer, monkeypatch):
 
     started = workers.started
     monkeypatch.setattr(workers, "started", start_and_kill)
-    os.kill(renderer.pids[0], signal.SIGKILL)
+    (pid,) = renderer.pids
+    os.kill(pid, signal.SIGKILL)
+    os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+    if ended == "as it is asked":
+        monkeypatch.setattr(subprocess.Popen, "poll", lambda self: None)
     assert renderer.draw(GOOD).problem is None
     assert len(starting) == 5
 

@@ -98,8 +98,10 @@ class Renderer:
                     drawing: Drawing = worker.call(text, size)
                 return drawing
             except WorkerDied as death:
-                at_work = at_work + death.during
-                starting = starting + (not death.during)
+                if death.during:
+                    at_work += 1
+                elif not worker.has_started:  # else it ended while it waited for a drawing
+                    starting += 1
                 ended = -worker.process.returncode
                 if death.during and ended in _TEXTS_FAULT:
                     spent = ended == signal.SIGPROF
