@@ -39,6 +39,8 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = re.compile(r'"vagen-envs(?:\[([^\]]*)\])?(?: @ git\+https:[^"]*)?"')
 LIMIT = 600
 """Seconds that a command or block may take."""
+PORT_PATIENCE = 60
+"""Seconds to wait for a port that another program listens on."""
 
 PYTHON_SESSION = """
 import contextlib, io, json, sys, traceback
@@ -198,17 +200,24 @@ class Session:
         raise PageError(f"the shell ended:\n{''.join(printed[-30:])}")
 
     def serve(self, command: str, port: int) -> None:
-        """Start a server and wait until it listens."""
-        self.shell("true")
+        """Start a server and wait until it listens. Raises PageError if another one already does:
+        the page would talk to that.
+        """
+        until = time.monotonic() + PORT_PATIENCE
+        while _is_listening(port):
+            if time.monotonic() > until:
+                raise PageError(
+                    f"port {port} is taken by another program for {PORT_PATIENCE} s; end it "
+                    f"(`ss -ltnp 'sport = :{port}'` names it) and run the page again"
+                )
+            time.sleep(0.2)
         where, words = self.shell("pwd").strip(), ["bash", "-c", f"exec {command}"]
         with self.log.open("w") as log:
             server = self._start(words, Path(where), log)
         until = time.monotonic() + LIMIT
         while server.poll() is None and time.monotonic() < until:
-            with socket.socket() as link:
-                link.settimeout(1)
-                if link.connect_ex(("127.0.0.1", port)) == 0:
-                    return
+            if _is_listening(port):
+                return
             time.sleep(0.2)
         raise PageError(f"nothing listens on port {port}:\n{self.log.read_text()[-2000:]}")
 
@@ -273,6 +282,12 @@ class Session:
         finally:
             signal.alarm(0)
             signal.signal(signal.SIGALRM, before)
+
+
+def _is_listening(port: int) -> bool:
+    with socket.socket() as link:
+        link.settimeout(1)
+        return link.connect_ex(("127.0.0.1", port)) == 0
 
 
 def run_page(page: Path, environments: Environments, *, install: bool, long: bool) -> list[str]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import socket
 import sys
+import threading
 import zipfile
 from pathlib import Path
 
@@ -99,6 +101,20 @@ def test_what_fails_is_a_failure(block, reason, wheel, tmp_path, capsys):
     assert failures == ["page.md"]
     assert reason in printed
     assert not list(tmp_path.rglob("after"))
+
+
+def test_a_foreign_server_on_the_port_is_named_or_waited_for(wheel, tmp_path, capsys, monkeypatch):
+    foreign = socket.create_server(("127.0.0.1", 0))
+    port = foreign.getsockname()[1]
+    page = f"```sh\npython -m http.server {port}   # on http://127.0.0.1:{port}\ntouch after\n```\n"
+    monkeypatch.setattr(run_pages, "PORT_PATIENCE", 0.5)
+    failures, printed = run(page, wheel, tmp_path, capsys)
+    assert failures == ["page.md"]
+    assert f"port {port} is taken by another program" in printed
+    monkeypatch.setattr(run_pages, "PORT_PATIENCE", 60)
+    threading.Timer(1, foreign.close).start()
+    failures, _ = run(page, wheel, tmp_path, capsys)
+    assert failures == []
 
 
 def test_a_command_beyond_its_time_is_ended(wheel, tmp_path, capsys, monkeypatch):
