@@ -36,21 +36,27 @@ _SCORES = {
 }
 _WORD = "(?P<word>yes|no|true|false|correct|incorrect)"
 _NAME = "(?:final[_ ])?(?:verdict|answer|judge?ment)"
-_BEFORE = r"""[\s*_`'"“‘(\[$#>-]*"""
-_AFTER = r"""[\s*_`'"”’)\]}$.!]*"""
-"""What may dress a verdict, and doesn't turn it round as `~~YES~~` or `!YES` do."""
+_DRESS = r"[\s*_`#$]*"
+"""What may dress a verdict. A quotation (`> YES`), an item of a list or a sign (`~~YES~~`, `!YES`)
+may mean something else."""
+_QUOTE = """['"\u2018\u201c]?"""
+_END = r"""['"\u2019\u201d\s*_`}$.!]*"""
+_NAMED = re.compile(
+    rf"{_DRESS}(?:{_NAME}[\s*_`]*[:=]{_DRESS}{_QUOTE}|\\boxed\{{(?:\\text\{{)?){_WORD}{_END}",
+    re.IGNORECASE,
+)
+_BARE = re.compile(rf"{_DRESS}{_WORD}[\s*_`$.!]*", re.IGNORECASE)
+_HEADING = re.compile(rf"^[ \t*_`#]*{_NAME}[ \t*_`]*:?[ \t*_`]*\n\s*", re.IGNORECASE | re.MULTILINE)
+_TAG = "(?:answer|verdict|judge?ment|result)"
 _TAGGED = re.compile(
-    rf"<\s*(?:answer|verdict|judge?ment|result)\s*>{_BEFORE}{_WORD}{_AFTER}(?:</[^>]{{0,20}}>?|\Z)",
+    rf"<\s*{_TAG}\s*>{_DRESS}{_WORD}[\s*_`$.!]*(?:</\s*{_TAG}\s*>|\Z)",
     re.IGNORECASE,
 )
-_KEYED = re.compile(
-    rf"""["'](?:{_NAME}|(?:is_)?correct)["']\s*:\s*(?P<quote>["']?){_WORD}(?P=quote)\s*(?:[,}}]|$)""",
-    re.IGNORECASE | re.MULTILINE,
-)
-_ALONE = re.compile(
-    rf"{_BEFORE}(?:{_NAME}[\s*_`]*[:=]{_BEFORE})?(?:\\boxed\{{(?:\\text\{{)?)?{_WORD}{_AFTER}",
-    re.IGNORECASE,
-)
+_KEY = rf"""["'](?:{_NAME}|(?:is_)?correct)["']\s*:"""
+_KEYS = re.compile(_KEY, re.IGNORECASE)
+_KEYED = re.compile(rf"""{_KEY}\s*["']?{_WORD}\b""", re.IGNORECASE)
+_THOUGHTS = "\n(thoughts)"
+"""In the place of thinking that ends a reply: it isn't what was asked for after the verdict."""
 _FENCE = re.compile(r"^```\w*$", re.MULTILINE)
 _TAGS = re.compile(r"</?think(?:ing)?>", re.IGNORECASE)
 _CONSTANT = re.compile(r"\b(?:null|true|false)\b")
@@ -133,26 +139,63 @@ def fenced(text: str) -> str:
 def read_verdict(reply: str) -> Score:
     """YES is 1, NO is 0, true and false alike; unscored if there is no verdict or both.
 
-    A verdict is what the prompts ask for: the last line is nothing but the word, in its tag, after
-    its name or plain; or the word is in a dictionary under its key. A reply that goes on (`YES, but
-    …`), or says something before on the same line, may mean something else.
+    A verdict is what the prompts ask for and ends the reply: in its tag, after its name or plain,
+    alone on its line, or under its key in a dictionary that stands alone. Whatever else is on the
+    line or follows (`YES, but …`) may turn it round.
     """
     text = reply[-100_000:]
     for start, end in reversed(find_thinking(text, TAGS).spans):
-        text = f"{text[:start]} {text[end:]}"
-    text = _FENCE.sub("", without_tokens(text))
+        after = text[end:].strip()
+        text = f"{text[:start]} {after or _THOUGHTS}"
+    text = _FENCE.sub("", without_tokens(text)).strip()
     keyed = [match["word"] for match in _KEYED.finditer(text)]
-    plain = _TAGGED.sub(lambda match: match["word"], text)
-    lines = [_ALONE.fullmatch(line) for line in plain.splitlines() if line.strip()]
-    found = [*keyed, *(match["word"] for match in lines if match)]
-    is_last = bool(lines) and lines[-1] is not None
-    verdicts = {_SCORES[word.lower()] for word in found} if keyed or is_last else set()
+    plain = _TAGGED.sub(lambda match: _as_named(match["word"]), _with_plain_verdict(text))
+    lines = [line for line in _HEADING.sub(_as_named(""), plain).splitlines() if line.strip()]
+    last = bool(lines) and _is_verdict(lines[-1], lines[-2] if len(lines) > 1 else ".")
+    alone = [_NAMED.fullmatch(line) or _BARE.fullmatch(line) for line in lines]
+    found = [*keyed, *(match["word"] for match in alone if match)]
+    verdicts = {_SCORES[word.lower()] for word in found} if last else set()
     value = verdicts.pop() if len(verdicts) == 1 else None
     if value is None:
         return Score.unscored(
             f"the judge gave {'both verdicts' if verdicts else 'no verdict'}: {_short(reply)}"
         )
     return Score(value, _short(_TAGS.sub("", _TAGGED.sub("", reply)).strip(), 1000) or found[0])
+
+
+def _as_named(word: str) -> str:
+    return f"Verdict: {word}"
+
+
+def _is_verdict(line: str, before: str) -> bool:
+    """A plain word may be the end of a sentence, or answer a question, that begins on the line
+    before.
+    """
+    begins = before.rstrip(" *_`").endswith((".", "!", "。"))
+    return bool(_NAMED.fullmatch(line) or (begins and _BARE.fullmatch(line)))
+
+
+def _with_plain_verdict(text: str) -> str:
+    """A dictionary that ends the text and has one verdict, under its key, becomes that verdict."""
+    start = text.rfind("\n{") + 1
+    if not text.startswith("{", start) or len(_KEYS.findall(text, start)) != 1:
+        return text
+    data = _loaded(text[start:])
+    word = None if data is None else _verdict_under_key(data)
+    return text if word is None else text[:start] + _as_named(word)
+
+
+def _verdict_under_key(data: dict[str, Any]) -> str | None:
+    """The word under the key of a verdict, in the dictionary itself or the one that is all it
+    has.
+    """
+    while len(data) == 1 and isinstance(inner := next(iter(data.values())), dict):
+        data = inner
+    for key, value in data.items():
+        word = str(value).strip().lower()
+        if _KEYS.fullmatch(f'"{key}":') and word in _SCORES:
+            return word
+    return None
 
 
 def read_object(reply: str) -> dict[str, Any] | None:
