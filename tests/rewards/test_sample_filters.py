@@ -54,8 +54,27 @@ def test_rules_for_reasoning(truth, fault):
     assert bool(fault) == bool(rule_fault(sample(truth)))
 
 
-def test_counts_and_texts_are_left_alone():
-    assert rule_fault(sample("x=3", "ocr")) == ""
+@pytest.mark.parametrize(
+    ("truth", "fault"),
+    [
+        ("x=3", ""),
+        ("Café Zürich, open from 8 to 12", ""),
+        ("出口", "not English"),
+        ("выход", "not English"),
+        ("\\frac{1", "doesn't accept the truth"),
+    ],
+)
+@pytest.mark.parametrize("ability", ["ocr", "OCR", "Count", "counting"])
+def test_counts_and_texts_must_be_english_and_be_verified(truth, fault, ability):
+    pytest.importorskip("math_verify")
+    found = rule_fault(sample(truth, ability))
+    assert fault in found
+    assert bool(fault) == bool(found)
+
+
+def test_what_no_verifier_scores_is_discarded():
+    assert "doesn't accept" in rule_fault(sample("12", verifier="mathverfy"))
+    assert "doesn't accept" in rule_fault(sample("12", threshold=0.5))  # an unknown parameter
 
 
 @pytest.mark.parametrize(
@@ -72,6 +91,22 @@ def test_rules_for_boxes(truth, fault):
     found = rule_fault(sample(truth, "detection", "detection", coordinates="thousandths"))
     assert fault in found
     assert bool(fault) == bool(found)
+
+
+@pytest.mark.parametrize(("part", "is_large"), [(0.6, False), (0.9, True)])
+def test_released_truths_are_in_thousandths_of_their_picture(part, is_large):
+    """Whatever the picture's size: 1,000 by 1,000 is all of it."""
+    given = next(generated_samples(1, sources=["vagen/grounding"]))
+    assert max(given.images[0].size) < 600
+    edge = int(1000 * part)
+    model = dataclasses.replace(
+        given.reward_model,
+        ground_truth=boxes(((0, 0, edge, edge), "cat")),
+        verifier_parm={"det_verifier_normalized": True},
+    )
+    changed = dataclasses.replace(given, reward_model=model)
+    assert ("half" in rule_fault(changed)) == is_large
+    assert bool(rule_fault(changed)) == is_large
 
 
 def test_pixels_are_of_the_picture():
@@ -134,3 +169,37 @@ def test_the_command_writes_what_neither_rules_nor_a_run_discard(tmp_path):
     runs.play(tmp_path / "none", [Sometimes()], ["sample"], options=options, episodes=1)
     words[3] = str(tmp_path / "none")  # one sample, one try
     assert "no sample is left" in str(CliRunner().invoke(app, words).exception)
+
+
+def test_the_command_says_what_it_cannot_filter(tmp_path):
+    pytest.importorskip("pyarrow")
+    pytest.importorskip("math_verify")
+    import runs
+    from typer.testing import CliRunner
+
+    from vagen_benchmarks.agents.scripted import Oracle, Random
+    from vagen_benchmarks.cli import app
+    from vagen_envs.sample.reading import read_samples
+
+    def invoke(*words):
+        return CliRunner().invoke(app, ["filter-samples", *map(str, words)])
+
+    questions, kept = tmp_path / "asked.jsonl", tmp_path / "new" / "kept.parquet"
+    questions.write_text('{"question": "2 + 3?", "answer": "5"}\n')
+    assert "reward_model" in str(invoke(questions, "--out", kept).exception)
+    columns = '{"question": "prompt", "answer": "answer"}'
+    assert invoke(questions, "--out", kept, "--columns", columns).exit_code == 0
+    assert [each.reward_model.truth for each in read_samples(kept)] == ["5"]
+    assert "JSON object" in str(invoke(questions, "--out", kept, "--columns", "a=b").exception)
+    assert ".parquet" in str(invoke(kept, "--out", tmp_path / "kept.jsonl").exception)
+    below = invoke(kept, "--out", questions / "kept.parquet").exception
+    assert "can't be written" in str(below)
+    assert "resume" not in str(below)
+    runs.play(tmp_path / "grid", [Oracle()], ["frozenlake"], episodes=1)
+    runs.play(tmp_path / "two", [Oracle(), Random()], ["sample"], episodes=1)
+    for run in ("grid", "two"):
+        refused = invoke(kept, "--run", tmp_path / run, "--out", kept)
+        assert "a run of one model" in str(refused.exception)
+    options = {"dataset": str(kept), "split_by": "all"}
+    runs.play(tmp_path / "at85", [Random()], ["sample"], options=options, episodes=1)
+    assert "iou_threshold=0.85" in invoke(kept, "--run", tmp_path / "at85", "--out", kept).output

@@ -16,7 +16,7 @@ from vagen_envs.errors import NotBoxesError
 from vagen_envs.sample.answer import Box, iou, read_boxes
 from vagen_envs.sample.schema import RewardModel, Sample
 from vagen_rewards.errors import VerifierError
-from vagen_rewards.verifiers import score
+from vagen_rewards.verifiers import score, verifier_named
 from vagen_rewards.verifiers.base import TAGS, tag_format
 from vagen_rewards.verifiers.detection import true_boxes
 from vagen_rewards.verifiers.matching import match
@@ -162,6 +162,8 @@ def test_answers_in_pixels_are_held_against_released_truths_in_thousandths():
     asked = dataclasses.replace(asked, images=(Picture(),))
     assert score(asked, reply([Box(64, 96, 320, 336, "dog")]), 0.99).accuracy == 1
     assert score(asked, reply([Box(100, 200, 500, 700, "dog")]), 0.5).accuracy == 0
+    right = f"<answer>{verifier_named('detection').reference(asked)}</answer>"
+    assert score(asked, right, 0.999).metrics["iou"] == 1
 
 
 def test_thousandths_may_be_the_unit_of_both():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 import math
 from collections.abc import Mapping
 from typing import ClassVar
@@ -92,6 +93,24 @@ class DetectionVerifier(Verifier):
                 f"{', '.join(RATIOS[:3])}, and 0 for {', '.join(RATIOS[3:])}, which aren't paid "
                 "for here"
             )
+
+    def reference(self, sample: Sample) -> str:
+        """The true boxes, in pixels where answers are."""
+        model = sample.reward_model
+        if not model.verifier_parm.get("det_verifier_normalized") or not sample.images:
+            return model.truth
+        sides = sample.images[0].size
+        written = [
+            {
+                # Their rounding down must lead back to the truth.
+                "bbox_2d": [
+                    round((edge + 0.5) * sides[at % 2] / 1000, 3) for at, edge in enumerate(box[:4])
+                ],
+                "label": box.label,
+            }
+            for box in true_boxes(model.truth)
+        ]
+        return json.dumps(written)
 
     def verify(self, sample: Sample, response: str, iou_threshold: float) -> VerifierResult:
         given = sample.reward_model.verifier_parm

@@ -9,13 +9,15 @@ from typing import Annotated, Any
 
 import typer
 
-from vagen_benchmarks.commands.printing import make_table, out
-from vagen_benchmarks.errors import ProtocolError
-from vagen_benchmarks.runs.run_folder import RunFolder, storing
+from vagen_benchmarks.commands.printing import err, make_table, out
+from vagen_benchmarks.errors import ProtocolError, StorageError
+from vagen_benchmarks.runs.run_folder import RunFolder
 from vagen_envs.extras import need
+from vagen_envs.sample.env import SampleEnv
 from vagen_envs.sample.reading import read_samples
 from vagen_envs.sample.schema import Sample
 from vagen_envs.seeding import content_hash
+from vagen_rewards.verifiers.filters import THRESHOLD, difficulty_fault, rule_fault
 
 
 def filter_samples(
@@ -30,6 +32,10 @@ def filter_samples(
     rules: Annotated[
         bool, typer.Option(help="Discard what can be guessed, hardly compared or hardly missed.")
     ] = True,
+    columns: Annotated[
+        str,
+        typer.Option(help="Parts of a sample by column, JSON, as the environment's `columns`."),
+    ] = "{}",
 ) -> None:
     """Filter samples as V-Triune does (appendix A): by rules, and by pass@k of a model.
 
@@ -39,12 +45,13 @@ def filter_samples(
     Example: `vagen filter-samples raw.parquet --run runs/pass8 --out kept.parquet`
     """
     need("vagen filter-samples", "verify", "pyarrow")
-    from vagen_rewards.verifiers.filters import difficulty_fault, rule_fault
 
+    if path.suffix != ".parquet":
+        raise ProtocolError(f"--out {path}: what is kept is Parquet; let its name end in .parquet")
     rewards = None if run is None else _rewards(RunFolder(run))
     faults = Counter[str]()
     kept = []
-    for sample in read_samples(dataset):
+    for sample in read_samples(dataset, _columns(columns)):
         fault = rule_fault(sample) if rules else ""
         if not fault and rewards is not None:
             fault = difficulty_fault(sample, rewards.get(content_hash(sample.content), []))
@@ -61,8 +68,35 @@ def filter_samples(
     out.print(f"{len(kept)} samples in {path}", soft_wrap=True)
 
 
+def _columns(text: str) -> dict[str, str]:
+    try:
+        columns = json.loads(text)
+    except ValueError:
+        columns = None
+    if not isinstance(columns, dict):
+        raise ProtocolError(
+            f"""--columns {text!r} is not a JSON object; write '{{"question": "prompt"}}'"""
+        )
+    return columns
+
+
 def _rewards(run: RunFolder) -> dict[str, list[float]]:
     """R_acc of the replies to each sample, by its content. Failed episodes don't count."""
+    tasks = [task for task in run.protocol.tasks if task.env_id == SampleEnv.id]
+    if not tasks or len(run.protocol.agents) > 1:
+        agents = ", ".join(agent["name"] for agent in run.protocol.agents)
+        played = ", ".join(task.label for task in run.protocol.tasks)
+        raise ProtocolError(
+            f"--run {run.path}: {agents} played {played}; name a run of one model on {SampleEnv.id}"
+        )
+    for task in tasks:
+        if task.config["iou_threshold"] != THRESHOLD:
+            err.print(
+                f"{run.path} was played with iou_threshold={task.config['iou_threshold']}; the "
+                f"paper's is {THRESHOLD}",
+                style="yellow",
+                soft_wrap=True,
+            )
     found: dict[str, list[float]] = defaultdict(list)
     for episode in run.episodes():
         if episode.failure is None and episode.turns:
@@ -75,8 +109,12 @@ def _write(samples: list[Sample], path: Path) -> None:
     import pyarrow
     from pyarrow import parquet
 
-    with storing(path):
-        parquet.write_table(pyarrow.Table.from_pylist([_row(each) for each in samples]), path)
+    table = pyarrow.Table.from_pylist([_row(each) for each in samples])
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        parquet.write_table(table, path)
+    except OSError as error:
+        raise StorageError(f"--out {path} can't be written: {error.strerror or error}") from error
 
 
 def _row(sample: Sample) -> dict[str, Any]:
