@@ -100,6 +100,18 @@ def test_the_report_says_what_differs_and_whose_each_row_is(tmp_path):
     assert re.search(r"† published result.*§ measured on this test", table, re.DOTALL)
 
 
+def test_corrected_words_make_no_other_protocol():
+    """A run of last week isn't altered because a description or a baseline's figure was."""
+    for name in ("paper", "paper-released", "paper-trained"):
+        data = load_plan(name).data
+        first, *others = data["columns"]
+        told = {"about": "?", "not_looking": {}, "columns": [{**first, "differs": "?"}, *others]}
+        assert Plan(name, {**data, **told}).altered() == ""
+        played = {"columns": [{**first, "episodes": 1}, *others]}
+        assert "episodes" in Plan(name, {**data, **played}).altered()
+        assert "published" in Plan(name, {**data, "published": {}}).altered()
+
+
 def test_figures_that_are_missing_have_no_average():
     plan = load_plan("paper")
     rows = {row.name: row for row in plan_table(plan, []).rows}

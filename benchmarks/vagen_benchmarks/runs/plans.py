@@ -135,13 +135,11 @@ class Plan:
 
     def altered(self) -> str:
         """In what this differs from the package's file of the same name; empty where it doesn't, or
-        there is none.
+        there is none. What the file only tells may be corrected from one version to the next.
         """
         if not (HERE / f"{self.name}.toml").is_file():
             return ""
-        own = json.loads(json.dumps(load_plan(self.name).data))
-        mine = {name: value for name, value in self.data.items() if name != "name"}
-        return "; ".join(differences(own, json.loads(json.dumps(mine))))
+        return "; ".join(differences(_played(load_plan(self.name).data), _played(self.data)))
 
 
 def load_plan(name_or_path: str) -> Plan:
@@ -168,6 +166,18 @@ def load_plan(name_or_path: str) -> Plan:
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise ProtocolError(f"{path} is not a protocol: {error}") from error
     return Plan(path.stem, data)
+
+
+def _played(data: Mapping[str, Any]) -> dict[str, Any]:
+    """A protocol as JSON, without what moves no score."""
+    told = ("name", "about", "not_looking")
+    played = {name: value for name, value in data.items() if name not in told}
+    columns = [
+        {name: value for name, value in column.items() if name != "differs"}
+        for column in data["columns"]
+    ]
+    found: dict[str, Any] = json.loads(json.dumps({**played, "columns": columns}))
+    return found
 
 
 def _clear_missing(data: Mapping[str, Any]) -> None:
