@@ -10,7 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vagen_adapters.ppo.environments import TrainingEnvironment
+from vagen_adapters.ppo.environments import (
+    EnvironmentPool,
+    TrainingEnvironment,
+    read_environments,
+)
 from vagen_adapters.ppo.episodes import LevelSeed, PlayedTurn, PPOEpisode
 from vagen_adapters.ppo.generation import SampledReply
 from vagen_adapters.ppo.level_sampler import SAMPLERS, DifficultySampler, LevelSampler
@@ -52,6 +56,35 @@ def test_uniform_shares_follow_the_weights_in_every_rollout():
     assert len({level.draw for level in levels}) == 96
     assert sampler.levels(range(24), 0) == levels
     assert LevelSampler(TASKS, 1, 4).levels(range(24), 0) != levels
+
+
+@pytest.mark.parametrize("kind", SAMPLERS.values())
+def test_a_data_set_is_played_in_passes_of_other_orders(kind):
+    """A folder of several sources would else be trained on one after the other."""
+    sampled = {}
+    for seed in (0, 3):
+        sampler = kind([*task("alone", 1, ("default",))], seed, 2, {"alone": 50})
+        levels = sampler.levels(range(150), 0)[::2]
+        passes = [[level.seed % 50 for level in levels[at : at + 50]] for at in (0, 50, 100)]
+        assert all(sorted(places) == list(range(50)) for places in passes)
+        assert len({tuple(places) for places in (*passes, range(50))}) == 4
+        assert sampler.levels(range(149, 150), 0)[0].seed == levels[-1].seed  # as a resumed run
+        sampled[seed] = {level.seed for level in levels}
+    assert not sampled[0] & sampled[3]
+
+
+def test_only_what_ends_is_counted(tmp_path):
+    pytest.importorskip("math_verify")
+    pytest.importorskip("scipy")
+    rows = [{"question": f"{n} + 1?", "answer": str(n + 1)} for n in range(60)]
+    (tmp_path / "sums.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    columns = {"question": "prompt", "answer": "answer"}
+    options = {"dataset": str(tmp_path / "sums.jsonl"), "columns": columns, "iou_threshold": 0.5}
+    environments = read_environments([{"id": "vagen/Sample-v0", "options": options}, SOKOBAN])
+    tasks = [each for environment in environments for each in environment.tasks()]
+    (counted,) = EnvironmentPool(1, tasks).level_counts.items()
+    assert counted[0] == "vagen/Sample-v0"
+    assert 40 <= counted[1] < 60  # those of train
 
 
 def test_the_difficulty_sampler_prefers_tasks_that_are_solved_half_of_the_time():

@@ -186,6 +186,12 @@ class EnvironmentPool:
         pool._made[""] = list(envs)
         return pool
 
+    @property
+    def level_counts(self) -> dict[str, int]:
+        """The number of levels of each task that has no endless supply of them."""
+        counts = {name: envs[0].unwrapped.level_count for name, envs in self._made.items()}  # type: ignore[attr-defined]
+        return {name: count for name, count in counts.items() if count}
+
     def take(self, level: LevelSeed) -> gym.Env[Any, Any]:
         """A simulator for a level's task, with the level's prompts and IoU threshold."""
         name = level.environment

@@ -68,11 +68,22 @@ class TaskRecord:
 class LevelSampler:
     """Draw tasks by their weights; every level is new, and is played `group_size` times.
 
+    Tasks of `counts` have so many levels: those of a data set. They come in passes, each in an
+    order of its own, since a data set may be sorted by source.
+
     `records` has the record of each task where levels are chosen by them.
     """
 
-    def __init__(self, tasks: Sequence[TrainingTask], seed: int, group_size: int) -> None:
+    def __init__(
+        self,
+        tasks: Sequence[TrainingTask],
+        seed: int,
+        group_size: int,
+        counts: Mapping[str, int] | None = None,
+    ) -> None:
         self.tasks, self.seed, self.group_size = list(tasks), seed, group_size
+        self.counts = counts or {}
+        self._orders: dict[str, tuple[int, list[int]]] = {}
         self.records: dict[str, TaskRecord] = {}
 
     def levels(self, numbers: Sequence[int], first_group: int) -> list[LevelSeed]:
@@ -139,9 +150,21 @@ class LevelSampler:
         return self.tasks[-1]
 
     def _seed_of(self, number: int, task: TrainingTask) -> int:
-        return (
-            self.seed << 32
-        ) + number  # 2**32 apart: trainings with different seeds share no level
+        first = self.seed << 32  # trainings with different seeds share no level
+        if not (count := self.counts.get(task.name)):
+            return first + number
+        done, place = divmod(number, count)
+        first -= first % count  # a data set's level is the seed modulo their number
+        return first + done * count + self._shuffled(task.name, done, count)[place]
+
+    def _shuffled(self, task: str, done: int, count: int) -> list[int]:
+        """The order of a data set's levels after so many passes."""
+        known = self._orders.get(task)
+        if known is None or known[0] != done:
+            order = list(range(count))
+            HashStream("order", self.seed, task, done).shuffle(order)
+            known = self._orders[task] = done, order
+        return known[1]
 
     def _group(self, number: int, group: int, task: TrainingTask) -> list[LevelSeed]:
         packs = len(task.environment.prompt_packs)
@@ -156,8 +179,14 @@ class DifficultySampler(LevelSampler):
     before.
     """
 
-    def __init__(self, tasks: Sequence[TrainingTask], seed: int, group_size: int) -> None:
-        super().__init__(tasks, seed, group_size)
+    def __init__(
+        self,
+        tasks: Sequence[TrainingTask],
+        seed: int,
+        group_size: int,
+        counts: Mapping[str, int] | None = None,
+    ) -> None:
+        super().__init__(tasks, seed, group_size, counts)
         self.records = {task.name: TaskRecord() for task in tasks}
 
     def shares(self) -> list[float]:

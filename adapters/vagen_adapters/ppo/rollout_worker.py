@@ -63,9 +63,11 @@ class RolloutWorker:
         self.args, self.model, self.encoder, self.accelerator = args, model, encoder, accelerator
         self._record = record
         self.clock = metrics.Clock()
-        self.level_sampler = SAMPLERS[args.level_sampler](args.tasks, args.seed, args.group_size)
         sampler = make_sampler(model.policy, encoder) if make_sampler else self._make_sampler(path)
         self.rollout = self._make_rollout(sampler, score)
+        self.level_sampler = SAMPLERS[args.level_sampler](
+            args.tasks, args.seed, args.group_size, self.rollout.environments.level_counts
+        )
         self.running = (
             RunningEpisodes(args.episodes_per_rollout, args.rollout_turns)
             if args.rollout_turns
