@@ -151,7 +151,7 @@ def diagnose(run: RunFolder, *, progress: Callable[[], None] = lambda: None) -> 
             levels: dict[int, dict[Condition, LevelPlay]] = {}
             for task in (each for each in run.protocol.tasks if each.env_id == env_id):
                 as_text = replace(task, options={**task.options, "observation": "text"})
-                with closing(as_text.make(agent_options(agent))) as env:
+                with closing(as_text.make(agent_options(agent, env_id))) as env:
                     for episode in episodes:
                         if (episode.agent, episode.task) == (agent["name"], task.label):
                             losses = turn_losses(env.unwrapped, episode)  # type: ignore[arg-type]

@@ -228,7 +228,9 @@ def benched(out, card):
     from vagen_benchmarks.agents.trained import Trained
 
     agent = Trained(str(out))
-    env = gym.make(card["environments"][0]["id"], **agent.env_options)
+    env = gym.make(
+        card["environments"][0]["id"], **agent.options_for(card["environments"][0]["id"])
+    )
     env.reset(seed=0)
     core = env.unwrapped
     game = Game(core, "lake", "val", 0, 0, core.observed)

@@ -148,7 +148,7 @@ def test_a_run_with_evaluations_leaves_a_curve_and_its_best_model_plays(folder, 
     )
     agent, best = Trained(str(tmp_path / "run")), Trained(str(tmp_path / "run" / "best"))
     assert agent.trained_on == ["vagen/FrozenLake-v0"]
-    assert agent.env_options["max_turns"] == 2
+    assert agent.options_for("vagen/FrozenLake-v0")["max_turns"] == 2
     with pytest.raises(ProtocolError, match="was trained on vagen/FrozenLake-v0"):
         agent.check("vagen/Sokoban-v0", {})
     played = agent.describe()["weights_sha256"]
@@ -174,7 +174,15 @@ def test_environments_are_mixed_and_the_model_plays_both(folder, tmp_path):
     assert done.exit_code == 0, done.exception
     agent = Trained(str(tmp_path / "run"))
     assert agent.trained_on == ["vagen/FrozenLake-v0", "vagen/Sokoban-v0"]
-    assert agent.env_options == {"strategy": "no_think", "prompt_pack": tiny.PROMPTS}
+    shared = {"strategy": "no_think", "prompt_pack": tiny.PROMPTS}
+    assert agent.options_for("vagen/Sokoban-v0") == {**shared, "max_turns": 3}
+    assert agent.options_for("vagen/FrozenLake-v0")["max_turns"] == 2
+    task = load_plan("paper").tasks()[0][1]
+    assert task.env_id == "vagen/Sokoban-v0"
+    remarks = " ".join(agent.remarks(task))
+    assert "strategy='free_think', but it was trained with 'no_think'" in remarks
+    longer = dataclasses.replace(task, config={**task.config, "max_turns": 8})
+    assert "max_turns=3 as in its training, not 8" in " ".join(agent.remarks(longer))
     for table, reason in (
         ('{"id": "sokoban", "wieght": 2}', "no entry 'wieght'.* Did you mean 'weight'"),
         ('{"id": }', "no JSON table"),

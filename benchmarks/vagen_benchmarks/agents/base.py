@@ -8,7 +8,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import pydantic.dataclasses
 from pydantic import ConfigDict, Field
@@ -17,6 +17,9 @@ from vagen_benchmarks.clients.base import Ending
 from vagen_benchmarks.clients.budget import RunBudget
 from vagen_envs.core import Observation, Turn, VagenEnv
 from vagen_rewards.usage import Price
+
+if TYPE_CHECKING:
+    from vagen_benchmarks.runs.protocol import Task
 
 
 class Ledger:
@@ -165,6 +168,14 @@ class Agent(ABC):
     @abstractmethod
     def reply(self, game: Game) -> Reply | str:
         """Answer `game.now`. Raises EndpointError if there is no reply to be had."""
+
+    def options_for(self, env_id: str) -> Mapping[str, Any]:
+        """`env_options`, or those for one environment."""
+        return self.env_options
+
+    def remarks(self, task: Task) -> list[str]:
+        """What who reads the figures should know of how the agent plays a task."""
+        return []
 
     def check(self, env_id: str, config: Mapping[str, Any]) -> None:  # noqa: B027  (most play anything)
         """Raise ProtocolError for an environment, with all its options, that the agent can't

@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from vagen_adapters.context import ContextPolicy, summary_request
 from vagen_adapters.errors import in_short
@@ -19,6 +19,10 @@ from vagen_benchmarks.clients.base import Ending
 from vagen_benchmarks.errors import ProtocolError
 from vagen_envs.core import Observation
 from vagen_envs.extras import need
+from vagen_envs.registration import declared
+
+if TYPE_CHECKING:
+    from vagen_benchmarks.runs.protocol import Task
 
 CARD = "training.json"
 """Written by `vagen train` beside all weights: `environments` (`id`, `options`), `max_tokens`,
@@ -30,6 +34,14 @@ BEST = "best"
 plays.
 """
 
+WRITTEN = (
+    *("strategy", "representation", "layout", "tags", "separator"),
+    *("observation", "action_names", "prompt_pack"),
+)
+"""Options that say what a prompt shows and how a reply is written."""
+PAID = ("split", "format_")
+"""How options begin that change no success."""
+
 
 def is_trained(name: str) -> bool:
     """Whether a name is a folder with a model's weights."""
@@ -40,7 +52,7 @@ def is_trained(name: str) -> bool:
 
 
 class Trained(Agent):
-    """Plays by the most likely reply. Environments get the options that they all had in training; a
+    """Plays by the most likely reply. Each environment gets the options that it had in training; a
     run's own win.
 
     Raises:
@@ -61,8 +73,10 @@ class Trained(Agent):
             )
             environments = self.card.get("environments", [])
             self.trained_on = [each["id"] for each in environments]
-            options = [each["options"] for each in environments]
-            self.env_options = _shared(options)
+            self._options = {
+                env_id: _shared([each["options"] for each in environments if each["id"] == env_id])
+                for env_id in self.trained_on
+            }
             self._thinks: int = self.card.get("max_thinking_tokens", 0)
             model, self._encoder = load_policy(self._folder, thinking=self._thinks > 0)
         except (
@@ -82,9 +96,30 @@ class Trained(Agent):
         return {
             "name": self.name,
             "weights_sha256": digest.hexdigest(),
-            "options": dict(self.env_options),
+            "options_by_env": self._options,
             "trained_on": list(dict.fromkeys(self.trained_on)),
         }
+
+    def options_for(self, env_id: str) -> Mapping[str, Any]:
+        return self._options.get(env_id, {})
+
+    def remarks(self, task: Task) -> list[str]:
+        """Where a run has it write as it wasn't trained to, or its training's options make the test
+        another one.
+        """
+        if task.env_id not in self._options:
+            return []
+        trained = self.options_for(task.env_id)
+        create = declared(task.env_id)[1].config_class.create
+        learnt, played = create(**trained), create(**{**trained, **task.options})
+        found = []
+        for name, asked in task.config.items():
+            now, before = getattr(played, name), getattr(learnt, name)
+            if name in WRITTEN and now != before:
+                found.append(f"{name}={now!r}, but it was trained with {before!r}")
+            elif name not in WRITTEN and not name.startswith(PAID) and now != asked:
+                found.append(f"{name}={now!r} as in its training, not {asked!r} as in this test")
+        return found
 
     def check(self, env_id: str, config: Mapping[str, Any]) -> None:
         if self.trained_on and env_id not in self.trained_on:
@@ -186,7 +221,7 @@ class Trained(Agent):
 
 
 def _shared(options: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The options that all environments have alike."""
+    """The options that all tasks of an environment have alike."""
     shared = dict(options[0]) if options else {}
     for other in options:
         shared = {name: value for name, value in shared.items() if (name, value) in other.items()}

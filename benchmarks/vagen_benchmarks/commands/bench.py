@@ -165,6 +165,11 @@ def bench(
         skipped=skipped,
         how=how,
     )
+    for each in job.agents:
+        for task in job.protocol.tasks_of(each.name):
+            if remarks := each.remarks(task):
+                err.print(f"{each.name} on {task.label}:", style="yellow", end=" ")
+                err.print("; ".join(remarks), soft_wrap=True)
     raise typer.Exit(play_job(job, new=True))
 
 

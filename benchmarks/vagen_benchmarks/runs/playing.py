@@ -60,7 +60,10 @@ class Seat:
                 self._thread = ThreadPoolExecutor(
                     1, thread_name_prefix=f"seat of {self.agent.name}"
                 )
-            self._env, self._task = await self.call(task.make, self.agent.env_options), task
+            self._env, self._task = (
+                await self.call(task.make, self.agent.options_for(task.env_id)),
+                task,
+            )
         return self._env
 
     async def leave(self) -> None:

@@ -133,13 +133,14 @@ def task_label(env_id: str, options: Mapping[str, Any], shown: Iterable[str]) ->
     return " ".join([env_id, *(f"{name}={options[name]}" for name in shown)])
 
 
-def agent_options(described: Mapping[str, Any]) -> dict[str, Any]:
-    """What an agent sets of its environments, by its description: of its profile, or of what it was
-    trained on.
+def agent_options(described: Mapping[str, Any], env_id: str) -> dict[str, Any]:
+    """What an agent sets of an environment, by its description: of its profile, or of its training
+    there.
     """
     return {
         **(described.get("profile") or {}).get("options", {}),
         **(described.get("options") or {}),
+        **(described.get("options_by_env") or {}).get(env_id, {}),
     }
 
 

@@ -136,14 +136,14 @@ def _replay_all(
     progress: Callable[[], None],
 ) -> None:
     """Play every episode again whose task can be made, in one environment for each agent's task."""
-    options = {str(agent["name"]): agent_options(agent) for agent in run.protocol.agents}
+    described = {str(agent["name"]): agent for agent in run.protocol.agents}
     there, judged = run.pictures.names(), run.judged_by() is not None
     for (agent, label), episodes in itertools.groupby(
         run.episodes(), key=lambda each: (each.agent, each.task)
     ):
         here, env = makeable.get(label), None
         if here is not None:
-            env, why = _made(here, options.get(agent, {}))
+            env, why = _made(here, agent_options(described.get(agent, {}), here.env_id))
             verdict.unknown += [f"{agent} on {label}: {why}"] if why else []
         for episode in episodes:
             lost = len(episode.picture_names() - there)
