@@ -1,5 +1,6 @@
 """`vagen train`: wrong words are one line, and a run with evaluations leaves the best model to play."""
 
+import dataclasses
 import json
 import os
 import pydoc
@@ -30,6 +31,7 @@ from vagen_benchmarks.cli import app
 from vagen_benchmarks.commands.options import EXIT_INTERRUPTED, EXIT_STOPPED
 from vagen_benchmarks.commands.training_lines import RolloutLines
 from vagen_benchmarks.errors import ProtocolError, RunFolderError
+from vagen_benchmarks.runs.protocol import make_task
 from vagen_benchmarks.runs.run_folder import RunFolder, lock
 from vagen_rewards.errors import JudgeConfigError
 
@@ -177,8 +179,7 @@ def test_environments_are_mixed_and_the_model_plays_both(folder, tmp_path):
     shared = {"strategy": "no_think", "prompt_pack": tiny.PROMPTS}
     assert agent.options_for("vagen/Sokoban-v0") == {**shared, "max_turns": 3}
     assert agent.options_for("vagen/FrozenLake-v0")["max_turns"] == 2
-    task = load_plan("paper").tasks()[0][1]
-    assert task.env_id == "vagen/Sokoban-v0"
+    task = make_task("vagen/Sokoban-v0", {"strategy": "free_think"}, "test", 0, 1)
     remarks = " ".join(agent.remarks(task))
     assert "strategy='free_think', but it was trained with 'no_think'" in remarks
     longer = dataclasses.replace(task, config={**task.config, "max_turns": 8})

@@ -60,10 +60,8 @@ class Seat:
                 self._thread = ThreadPoolExecutor(
                     1, thread_name_prefix=f"seat of {self.agent.name}"
                 )
-            self._env, self._task = (
-                await self.call(task.make, self.agent.options_for(task.env_id)),
-                task,
-            )
+            options = self.agent.options_for(task.env_id)
+            self._env, self._task = await self.call(task.make, options), task
         return self._env
 
     async def leave(self) -> None:
