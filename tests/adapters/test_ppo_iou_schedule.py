@@ -1,5 +1,7 @@
 """A training moves the IoU threshold of samples, and logs what V-Triune logs of each source."""
 
+import json
+
 import pytest
 from copy_sampler import CopySampler
 from ppo_training import config, history, lake
@@ -76,6 +78,15 @@ def test_a_training_moves_the_threshold_and_a_resumed_one_goes_on_there(
     resumed = trainer_of(tiny_folder, tmp_path, **saves)
     resumed.train(resume_from_checkpoint=str(tmp_path / "checkpoint-2"))
     assert scored_at == pairs(DYNAMIC[2:])
+    assert "resumed" not in resumed.card
+    other = trainer_of(tiny_folder, tmp_path, iou_schedule="loose", num_envs=1, **saves)
+    other.train(resume_from_checkpoint=str(tmp_path / "checkpoint-8"))
+    changed = {"iou_schedule": ["dynamic", "loose"]}
+    card = json.loads((tmp_path / "training.json").read_text())
+    assert card["resumed"] == [{"from": "checkpoint-8", "changed": changed}]
+    again = trainer_of(tiny_folder, tmp_path, iou_schedule="loose", **saves)
+    again.train(resume_from_checkpoint=str(tmp_path / "checkpoint-10"))
+    assert again.card["resumed"] == card["resumed"]  # its weights were still trained so
 
 
 def test_rollouts_that_are_begun_beside_updates_have_their_own_threshold(

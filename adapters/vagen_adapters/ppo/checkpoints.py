@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import json
 import math
 import shutil
@@ -13,6 +14,8 @@ from typing import Any
 from transformers.trainer_utils import PREFIX_CHECKPOINT_DIR
 
 from vagen_adapters.errors import TrainingConfigError, TrainingDataError, errors_as, in_short
+from vagen_adapters.ppo import CARD
+from vagen_adapters.ppo.config import MultiTurnPPOConfig
 from vagen_adapters.ppo.environments import read_environments
 
 COMPLETE = "complete"
@@ -25,7 +28,8 @@ RESTS_ON = (
         "group_size",
         "epochs_per_rollout",
         "minibatches",
-    ),  # which levels have been played
+        "rollout_turns",
+    ),  # which levels have been played, and which episodes go on
     *("environments", "seed"),  # which levels they were
     *(
         "advantage",
@@ -42,6 +46,14 @@ RESTS_ON = (
     *("adam_beta1", "adam_beta2", "adam_epsilon"),
 )
 """The settings that a checkpoint's state rests on."""
+ONLY_HOW = frozenset(
+    {
+        *("num_envs", "env_threads", "packing", "attn_implementation"),
+        *("eval_rollouts", "eval_episodes", "log_completions", "log_gradient_norms"),
+        "save_total_limit",
+    }
+)
+"""The trainer's own settings that change nothing that is learnt."""
 BEST = "best"
 """The folder of the model that did best in evaluations."""
 EVALUATIONS = "evaluations.json"
@@ -150,6 +162,22 @@ def check_checkpoint(folder: Path, settings: Mapping[str, Any]) -> None:
                 f"{name}={present[name]!r} is not valid: {folder} was trained with {there!r}; "
                 "set that, or begin a new run from its model with --model"
             )
+
+
+def changes(folder: Path, card: Mapping[str, Any]) -> dict[str, list[Any]]:
+    """What a training that goes on from a checkpoint has otherwise than the one before: recipe,
+    rewards and the trainer's own settings, each with its value there and here.
+
+    Args:
+        folder: the checkpoint, with its card.
+        card: of the training that goes on.
+    """
+    there = json.loads((folder / CARD).read_text(encoding="utf-8"))
+    own = inspect.get_annotations(MultiTurnPPOConfig).keys() - ONLY_HOW
+    pairs = {name: [there.get(name), card.get(name)] for name in ("recipe", "reasoning_reward")}
+    for name in sorted(own):
+        pairs[name] = [there["settings"].get(name), card["settings"].get(name)]
+    return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
 
 
 def reading(checkpoint: str | Path) -> contextlib.AbstractContextManager[None]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import functools
 import json
+import logging
 from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from vagen_adapters.ppo.config import MultiTurnPPOConfig
     from vagen_adapters.ppo.rollout_worker import RolloutWorker
 
+logger = logging.getLogger(__name__)
 LEVEL_SAMPLER = "level_sampler.json"
 """The file of a checkpoint that holds the state of the level sampler."""
 RUNNING = "running_episodes.json"
@@ -167,6 +169,7 @@ class SavingTrainer(_BaseTrainer):
         if resume_from_checkpoint:
             self._saved = Path(resume_from_checkpoint)
             checkpoints.check_checkpoint(self._saved, self.args.to_dict())
+            self._note_changes(self._saved)
         if self.args.should_save:
             with checkpoints.writing(out):
                 out.mkdir(parents=True, exist_ok=True)
@@ -179,6 +182,21 @@ class SavingTrainer(_BaseTrainer):
             return done
         finally:
             self.stop_request.restore()
+
+    def _note_changes(self, checkpoint: Path) -> None:
+        """Tell on the card, and in the log, what is otherwise from here on: a run of two halves is
+        no ablation.
+        """
+        with checkpoints.reading(checkpoint):
+            changed = checkpoints.changes(checkpoint, self.card)
+            earlier = json.loads((checkpoint / CARD).read_text(encoding="utf-8")).get("resumed", [])
+        now = [{"from": checkpoint.name, "changed": changed}] if changed else []
+        if earlier or now:
+            self.card["resumed"] = [*earlier, *now]
+        for name, (there, here) in changed.items():
+            logger.warning(
+                "%s was trained with %s=%r; from here on it is %r", checkpoint, name, there, here
+            )
 
     # -- going on ----------------------------------------------------------------------------------
 
