@@ -8,7 +8,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import pydantic.dataclasses
 from pydantic import ConfigDict, Field
@@ -17,9 +17,6 @@ from vagen_benchmarks.clients.base import Ending
 from vagen_benchmarks.clients.budget import RunBudget
 from vagen_envs.core import Observation, Turn, VagenEnv
 from vagen_rewards.usage import Price
-
-if TYPE_CHECKING:
-    from vagen_benchmarks.runs.protocol import Task
 
 
 class Ledger:
@@ -173,8 +170,12 @@ class Agent(ABC):
         """`env_options`, or those for one environment."""
         return self.env_options
 
-    def remarks(self, task: Task) -> list[str]:
-        """What who reads the figures should know of how the agent plays a task."""
+    def remarks(
+        self, env_id: str, options: Mapping[str, Any], config: Mapping[str, Any]
+    ) -> list[str]:
+        """What who reads the figures should know of how the agent plays a task of these options,
+        which give this configuration.
+        """
         return []
 
     def check(self, env_id: str, config: Mapping[str, Any]) -> None:  # noqa: B027  (most play anything)

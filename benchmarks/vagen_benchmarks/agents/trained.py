@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from vagen_adapters.context import ContextPolicy, summary_request
 from vagen_adapters.errors import in_short
@@ -20,9 +20,6 @@ from vagen_benchmarks.errors import ProtocolError
 from vagen_envs.core import Observation
 from vagen_envs.extras import need
 from vagen_envs.registration import declared
-
-if TYPE_CHECKING:
-    from vagen_benchmarks.runs.protocol import Task
 
 CARD = "training.json"
 """Written by `vagen train` beside all weights: `environments` (`id`, `options`), `max_tokens`,
@@ -103,17 +100,18 @@ class Trained(Agent):
     def options_for(self, env_id: str) -> Mapping[str, Any]:
         return self._options.get(env_id, {})
 
-    def remarks(self, task: Task) -> list[str]:
+    def remarks(
+        self, env_id: str, options: Mapping[str, Any], config: Mapping[str, Any]
+    ) -> list[str]:
         """Where a run has it write as it wasn't trained to, or its training's options make the test
         another one.
         """
-        if task.env_id not in self._options:
+        if env_id not in self._options:
             return []
-        trained = self.options_for(task.env_id)
-        create = declared(task.env_id)[1].config_class.create
-        learnt, played = create(**trained), create(**{**trained, **task.options})
+        trained, create = self._options[env_id], declared(env_id)[1].config_class.create
+        learnt, played = create(**trained), create(**{**trained, **options})
         found = []
-        for name, asked in task.config.items():
+        for name, asked in config.items():
             now, before = getattr(played, name), getattr(learnt, name)
             if name in WRITTEN and now != before:
                 found.append(f"{name}={now!r}, but it was trained with {before!r}")

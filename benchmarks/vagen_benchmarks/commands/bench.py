@@ -167,7 +167,7 @@ def bench(
     )
     for each in job.agents:
         for task in job.protocol.tasks_of(each.name):
-            if remarks := each.remarks(task):
+            if remarks := each.remarks(task.env_id, task.options, task.config):
                 err.print(f"{each.name} on {task.label}:", style="yellow", end=" ")
                 err.print("; ".join(remarks), soft_wrap=True)
     raise typer.Exit(play_job(job, new=True))
