@@ -15,7 +15,7 @@ from vagen_benchmarks.commands.options import Names, OptionPairs, parse_options,
 from vagen_benchmarks.commands.printing import err
 from vagen_benchmarks.commands.running import play_job
 from vagen_benchmarks.errors import ProtocolError, RunFolderError
-from vagen_benchmarks.runs.job import HOW, asked_by, baselines_of, made_again, make_job
+from vagen_benchmarks.runs.job import HOW, Job, asked_by, baselines_of, made_again, make_job
 from vagen_benchmarks.runs.plans import load_plan
 from vagen_benchmarks.runs.protocol import make_tasks
 from vagen_benchmarks.runs.run_folder import RunFolder
@@ -165,12 +165,16 @@ def bench(
         skipped=skipped,
         how=how,
     )
-    for each in job.agents:
-        for task in job.protocol.tasks_of(each.name):
-            if remarks := each.remarks(task.env_id, task.options, task.config):
-                err.print(f"{each.name} on {task.label}:", style="yellow", end=" ")
-                err.print("; ".join(remarks), soft_wrap=True)
+    _print_remarks(job)
     raise typer.Exit(play_job(job, new=True))
+
+
+def _print_remarks(job: Job) -> None:
+    for agent in job.agents:
+        for task in job.protocol.tasks_of(agent.name):
+            if remarks := agent.remarks(task.env_id, task.options, task.config):
+                err.print(f"{agent.name} on {task.label}:", style="yellow", end=" ")
+                err.print("; ".join(remarks), soft_wrap=True)
 
 
 SAID_BY_PROTOCOL = frozenset(
