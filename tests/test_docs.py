@@ -14,6 +14,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from ports import free_port
 
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "scripts"))
@@ -48,17 +49,21 @@ def blocks_of(page: Path) -> list[str]:
 
 SERVERS = {
     "adapters/openenv.md": (
-        ["vagen_adapters.openenv_env", "--env-id", "vagen/Sokoban-v0", "--port", "8000"],
-        8000,
+        ["vagen_adapters.openenv_env", "--env-id", "vagen/Sokoban-v0"],
+        "127.0.0.1:8000",
     ),
-    "service.md": (["vagen_benchmarks", "serve", "--workers", "2"], 8765),
+    "service.md": (["vagen_benchmarks", "serve", "--workers", "2"], "127.0.0.1:8765"),
 }
+"""The server that a page starts, and the address that it shows."""
 
 
 @contextlib.contextmanager
-def served(module: list[str], port: int):
-    """The server of a page, as the page starts it."""
-    server = subprocess.Popen([sys.executable, "-m", *module])
+def served(module: list[str], shown: str):
+    """The server of a page, as the page starts it but for its port: another program may have that.
+    Gives what stands for what in the page's blocks.
+    """
+    port = free_port()
+    server = subprocess.Popen([sys.executable, "-m", *module, "--port", str(port)])
     deadline = time.monotonic() + 120
     try:
         while server.poll() is None and time.monotonic() < deadline:
@@ -66,7 +71,7 @@ def served(module: list[str], port: int):
                 break
             time.sleep(0.1)
         assert server.poll() is None, "the server ended"
-        yield
+        yield shown, f"127.0.0.1:{port}"
     finally:
         server.terminate()
         server.wait(60)
@@ -98,9 +103,11 @@ def test_python_of_a_page_runs(page, monkeypatch, tmp_path, capsys):
             [sys.executable, "-m", "vagen_benchmarks", "new", "env", "treasure_hunt"], check=True
         )
     seen: dict[str, object] = {}
-    with served(*SERVERS[name]) if name in SERVERS else contextlib.nullcontext():
+    server = served(*SERVERS[name]) if name in SERVERS else contextlib.nullcontext(("", ""))
+    with server as (shown, used):
         for block in blocks_of(page):
             capsys.readouterr()
+            block = block.replace(shown, used) if shown else block  # noqa: PLW2901
             exec(compile(block, name, "exec"), seen)  # noqa: S102
             missing = page_steps.missing_lines(block, capsys.readouterr().out)
             assert missing == [], f"{name} doesn't print it"
