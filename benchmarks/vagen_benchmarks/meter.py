@@ -15,6 +15,10 @@ FIRST_AFTER = 5.0
 """Seconds after which something is worth a line where nobody watches a bar."""
 TOLD_EVERY = 20.0
 """Seconds between two such lines: a log stays short, and still moves."""
+FIRST_STEPS = 3
+"""Steps, or a tenth of all, before the end is estimated: the first one's time is mostly that of the
+start.
+"""
 
 _CONSOLE = Console(
     stderr=True, markup=False, emoji=False, highlight=False
@@ -65,8 +69,10 @@ class Meter:
         if self._console.is_terminal or at < self._next or done == self._before:
             return
         self._next = at + TOLD_EVERY
-        left = (int(task.total or 0) - done) / (done - self._before) * (at - self._began)
-        words = f"{task.description}: {done} of {task.total}, about {spoken(left)} to go"
+        total, mine = int(task.total or 0), done - self._before
+        words = f"{task.description}: {done} of {total}"
+        if mine >= min(FIRST_STEPS, total / 10):
+            words += f", about {spoken((total - done) / mine * (at - self._began))} to go"
         self._console.print("; ".join(filter(None, (words, note))), soft_wrap=True)
 
     def over(self, entries: Iterable[T]) -> Iterator[T]:

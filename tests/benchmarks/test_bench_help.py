@@ -107,14 +107,28 @@ def test_a_new_environment_conforms_and_can_be_benchmarked(tmp_path):
     assert "100 %" in run(
         *vagen, "bench", "-e", env, "-a", "oracle", "-n", "3", "--out", "runs/a", cwd=folder
     )
+    moved = folder.rename(tmp_path / "moved")  # to another place or machine
+    assert "are as stored" in run(*vagen, "verify", "runs/a", "--trust", cwd=moved)
+    folder = moved
     again = CliRunner().invoke(app, ["new", "env", "treasure_hunt", "--out", str(folder)])
     assert "isn't empty" in str(again.exception)
 
 
-@pytest.mark.parametrize("name", ["../up", "Big", "a-b", "1a", ""])
-def test_a_name_that_is_no_module_is_refused(name, tmp_path):
+@pytest.mark.parametrize(
+    ("name", "instead"),
+    [
+        ("../up", "up"),
+        ("TreasureHunt", "treasure_hunt"),
+        ("a-b", "a_b"),
+        ("json", "json_game"),
+        ("true", "true_game"),  # its class would be True
+        ("", "treasure_hunt"),
+    ],
+)
+def test_a_name_that_is_no_module_is_refused(name, instead, tmp_path):
     done = CliRunner().invoke(app, ["new", "env", name, "--out", str(tmp_path / "new")])
     assert "is not valid" in str(done.exception)
+    assert str(done.exception).endswith(f"such as {instead}")
     assert not (tmp_path / "new").exists()
 
 

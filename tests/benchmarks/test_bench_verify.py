@@ -157,6 +157,7 @@ def protocol(change):
         (edit(level_and_key), "names no such episode"),
         (edit(lambda episode: episode.update(content="")), "another level"),
         (edit(shorter), "the environment went on"),
+        (lambda path: (path / "journal.jsonl").unlink(), "the journal knows nothing of"),
         (left_out, "2 episodes that the protocol names are missing"),
         (twice, "scored 2 times"),
         (swapped_picture, "shows something else"),

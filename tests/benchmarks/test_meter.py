@@ -39,6 +39,19 @@ def test_a_log_gets_a_line_after_five_seconds_and_then_every_twenty_with_an_esti
     ]
 
 
+def test_the_end_is_estimated_from_more_than_the_first_step_of_many(clock):
+    written = io.StringIO()
+    console = Console(file=written, width=80)
+    with Meter("episodes", 300, console=console) as many, Meter("runs", 4, console=console) as few:
+        clock.now += 10.0
+        many.advance()
+        few.advance()
+    assert written.getvalue().splitlines() == [
+        "episodes: 1 of 300",
+        "runs: 1 of 4, about 30 s to go",
+    ]
+
+
 def test_a_terminal_shows_a_bar_in_a_bar_and_what_others_print():
     written = io.StringIO()
     console = Console(file=written, force_terminal=True, width=100)

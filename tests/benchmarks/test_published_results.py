@@ -101,7 +101,7 @@ def test_a_changed_run_and_one_without_a_protocol_are_refused(tiny, tmp_path):
     with pytest.raises(NotVerifiedError):
         add_run(path, page)
     runs.play(tmp_path / "free", [Random()], ["frozenlake"], episodes=2)
-    with pytest.raises(ProtocolError, match="has none"):
+    with pytest.raises(ProtocolError, match="played without a protocol file"):
         add_run(tmp_path / "free", page)
     shown = CliRunner().invoke(app, ["leaderboard", "add", str(path), "--to", str(page)])
     assert shown.exit_code != 0

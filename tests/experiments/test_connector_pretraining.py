@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 
 import gymnasium as gym
 import pytest
@@ -13,7 +14,7 @@ import torch
 from safetensors.torch import load_file
 
 import vagen_envs  # noqa: F401
-from vagen_experiments.connector_pretraining import fit, told
+from vagen_experiments.connector_pretraining import fit, image_tokens, told
 
 
 def test_every_cell_tells_what_is_around_the_player():
@@ -24,6 +25,16 @@ def test_every_cell_tells_what_is_around_the_player():
     elsewhere = [thing for thing in known if thing.name == "elsewhere"]
     assert len({thing.at for thing in elsewhere}) == 16
     assert all(thing.relations == player.relations for thing in elsewhere)
+
+
+@pytest.mark.parametrize("form", [list, torch.stack], ids=["transformers 5.23", "5.19"])
+def test_tokens_of_pictures_are_one_tensor(form):
+    pictures = [torch.full((16, 8), float(i)) for i in range(3)]
+    model = SimpleNamespace(
+        get_image_features=lambda **_: SimpleNamespace(pooler_output=form(pictures))
+    )
+    encoder = SimpleNamespace(features_of=lambda shown: {"pixel_values": shown})
+    assert torch.equal(image_tokens(model, encoder, [0, 1, 2]), torch.stack(pictures))
 
 
 def test_training_ends_with_its_time_and_leaves_weights_and_a_log(tmp_path):

@@ -126,7 +126,7 @@ def learn_sight(
     def step() -> tuple[Tensor, float]:
         shown, known, cells = batch(64)
         with torch.autocast("cpu", torch.bfloat16):
-            tokens = model.get_image_features(**encoder.features_of(shown)).pooler_output.float()
+            tokens = image_tokens(model, encoder, shown).float()
         named = cross_entropy(names(tokens).flatten(0, 1), cells.flatten())
         related = reader.loss(tokens, known)
         return related + named, float(related.detach())
@@ -135,6 +135,13 @@ def learn_sight(
         f"reader.{name}": each for name, each in nn.ModuleList([reader, names]).named_parameters()
     }
     fit([({**sight_of(model), **readers}, 2e-3)], minutes, step, file)
+
+
+def image_tokens(model: Any, encoder: ChatEncoder, shown: Sequence[Any]) -> Tensor:
+    """(B, tokens, width) What the language model is given of pictures. In transformers 5.19 that is
+    a tensor, later a list by picture.
+    """
+    return torch.stack(list(model.get_image_features(**encoder.features_of(shown)).pooler_output))
 
 
 def sight_of(model: Any) -> Named:
@@ -170,9 +177,7 @@ def as_loud_as_words(model: Any, encoder: ChatEncoder, turns: Sequence[PlayedTur
     """Scale the connector so that a picture's tokens have the standard deviation of the word
     embeddings.
     """
-    tokens = model.get_image_features(
-        **encoder.features_of([turn.shown for turn in turns])
-    ).pooler_output
+    tokens = image_tokens(model, encoder, [turn.shown for turn in turns])
     model.model.connector.modality_projection.proj.weight.mul_(
         model.get_input_embeddings().weight.std() / tokens.std()
     )

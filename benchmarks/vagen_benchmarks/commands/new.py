@@ -54,7 +54,8 @@ def env(
     class_name = _class_of(name)
     folder = folder or Path(name)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise ProtocolError(f"{folder} isn't empty; name a new folder with --out")
+        what = "isn't empty" if folder.is_dir() else "is a file"
+        raise ProtocolError(f"{folder} {what}; name a new folder with --out")
     for source, place in _files(package).items():
         target = folder / place.replace("my_env", name)
         text = source.read_text(encoding="utf-8").replace("my_env", name)
@@ -76,24 +77,34 @@ def _class_of(name: str) -> str:
     """The class of an environment's name. Raises ProtocolError for a name that can't be imported,
     that is another module's, or whose class would hide one that the template uses.
     """
-    class_name = "".join(part.capitalize() for part in name.split("_"))
-    reason = ""
-    if keyword.iskeyword(name):
-        reason = "it is a word of Python's grammar"
-    elif not re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", name):
-        reason = "use the letters a to z, digits and single _, beginning with a letter"
-    elif name in sys.stdlib_module_names or _is_importable(name):
-        reason = "a module of that name can be imported here already"
-    elif extras := extras_of(name):
-        reason = f"it is the name of a library, which the extra {extras[0]} brings"
-    elif _is_used(class_name):
-        reason = f"its class {class_name} would hide one that the environment imports"
-    if reason:
-        other = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_0123456789") or "treasure_hunt"
+    if reason := _why_not(name):
+        words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|[^A-Za-z0-9]+", "_", name)
+        other = words.lower().strip("_0123456789") or "treasure_hunt"
+        other = f"{other}_game" if _why_not(other) else other
         raise ProtocolError(
-            f"name {name!r} is not valid: {reason}; choose another, such as {other}_game"
+            f"name {name!r} is not valid: {reason}; choose another, such as {other}"
         )
-    return class_name
+    return _as_class(name)
+
+
+def _as_class(name: str) -> str:
+    return "".join(part.capitalize() for part in name.split("_"))
+
+
+def _why_not(name: str) -> str:
+    """Why an environment can't have this name; empty if it can."""
+    class_name = _as_class(name)
+    if keyword.iskeyword(name) or keyword.iskeyword(class_name):
+        return "it is a word of Python's grammar"
+    if not re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", name):
+        return "use the letters a to z, digits and single _, beginning with a letter"
+    if name in sys.stdlib_module_names or _is_importable(name):
+        return "a module of that name can be imported here already"
+    if extras := extras_of(name):
+        return f"it is the name of a library, which the extra {extras[0]} brings"
+    if _is_used(class_name):
+        return f"its class {class_name} would hide one that the environment imports"
+    return ""
 
 
 def _is_importable(name: str) -> bool:

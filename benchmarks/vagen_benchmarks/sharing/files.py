@@ -31,6 +31,7 @@ def edits(run: RunFolder) -> list[str]:
     return [
         *damaged_findings(run),
         *scored_findings(run),
+        *journal_findings(run),
         *key_findings(run),
         *table_findings(run),
     ]
@@ -53,6 +54,18 @@ def scored_findings(run: RunFolder) -> Iterator[str]:
             f"the journal has counted {counted} scored episodes, and {there} are there: some "
             "were removed"
         )
+
+
+def journal_findings(run: RunFolder) -> Iterator[str]:
+    """Stored episodes that the journal hasn't begun: what it said of attempts and costs is gone.
+
+    The journal of a run that was scored again begins there.
+    """
+    journal = run.journal()
+    if any(entry["event"] == "rescore" for entry in journal):
+        return
+    if unknown := (_stored(run) - _begun(journal)).total():
+        yield f"the journal knows nothing of {unknown} stored episodes: entries were removed"
 
 
 @dataclass(frozen=True)

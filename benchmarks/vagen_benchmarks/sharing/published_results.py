@@ -53,10 +53,10 @@ def add_run(path: Path, page: Path, *, trusted: bool = False) -> list[str]:
     plan = Plan.of(run.protocol)
     if plan is None or not (HERE / f"{plan.name}.toml").is_file() or plan.altered():
         known = ", ".join(sorted(file.stem for file in HERE.glob("*.toml")))
-        reason = f"has an altered {plan.name}" if plan else "has none"
+        how = f"with an altered {plan.name}" if plan else "without a protocol file"
         raise ProtocolError(
-            f"{path} {reason}: rows are comparable only under a protocol of this package; play "
-            f"with vagen bench --protocol NAME, one of {known}"
+            f"{path} was played {how}: rows are comparable only under a protocol of this package; "
+            f"play with vagen bench --protocol NAME, one of {known}"
         )
     require_verified(run, trusted)
     kept = page.with_suffix(".json")
