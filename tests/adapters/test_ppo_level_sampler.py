@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from vagen_adapters.errors import TrainingConfigError
 from vagen_adapters.ppo.environments import (
     EnvironmentPool,
     TrainingEnvironment,
@@ -85,6 +86,22 @@ def test_only_what_ends_is_counted(tmp_path):
     (counted,) = EnvironmentPool(1, tasks).level_counts.items()
     assert counted[0] == "vagen/Sample-v0"
     assert 40 <= counted[1] < 60  # those of train
+
+
+def test_a_split_without_levels_is_refused(tmp_path):
+    """V-Triune's data has train and test; evaluations would be of nothing."""
+    pytest.importorskip("math_verify")
+    pytest.importorskip("scipy")
+    for name in ("train", "test"):
+        row = {"question": f"1 + 1 in {name}?", "answer": "2"}
+        (tmp_path / f"{name}.jsonl").write_text(json.dumps(row))
+    columns = {"question": "prompt", "answer": "answer"}
+    options = {"dataset": str(tmp_path), "columns": columns, "iou_threshold": 0.5}
+    environments = read_environments([{"id": "vagen/Sample-v0", "options": options}, SOKOBAN])
+    pool = EnvironmentPool(1, [each for entry in environments for each in entry.tasks()])
+    pool.check_levels(["train", "test"])
+    with pytest.raises(TrainingConfigError, match="no level in the split 'val', which eval_rollou"):
+        pool.check_levels(["train", "val"])
 
 
 def test_the_difficulty_sampler_prefers_tasks_that_are_solved_half_of_the_time():

@@ -23,8 +23,9 @@ from vagen_envs.sokoban.solver import Solutions
 from vagen_envs.sokoban.splits import split_of_board
 
 _MOST_ROOMS = 2_000
-"""Rooms before a window counts as empty: of one box in 6x6 cells three in four take one to five
-moves, and half of the boards are of the split `test`.
+"""Rooms of one box in 6x6 cells before a window counts as empty: three in four take one to five
+moves, and half of the boards are of the split `test`. Of larger rooms, which take up to half a
+second each, there are fewer.
 """
 _KEPT = 1_024
 """Levels that are remembered: a restore draws its level again, which takes 20 ms here."""
@@ -113,7 +114,8 @@ class GymSokobanRooms:
         drawn = _FromStream(stream)
         module.random = drawn  # type: ignore[attr-defined]
         module.np = _Numpy(drawn)  # type: ignore[attr-defined]
-        for _ in range(_MOST_ROOMS):
+        most = _MOST_ROOMS * 36 // (size[0] * size[1] * num_boxes)
+        for _ in range(most):
             try:
                 fixed, room, _ = self._module.generate_room(
                     tuple(size), num_steps=int(1.7 * sum(size)), num_boxes=num_boxes
@@ -130,7 +132,7 @@ class GymSokobanRooms:
             if any(layer.get(level.boxes, 0) & bit for layer in window):
                 return level
         raise LevelError(
-            f"none of {_MOST_ROOMS} rooms of gym-sokoban with {num_boxes} boxes in {size[0]}x"
+            f"none of {most} rooms of gym-sokoban with {num_boxes} boxes in {size[0]}x"
             f"{size[1]} cells has a shortest solution of {shortest} to {longest} moves; widen the "
             "window"
         )

@@ -192,6 +192,22 @@ class EnvironmentPool:
         counts = {name: envs[0].unwrapped.level_count for name, envs in self._made.items()}  # type: ignore[attr-defined]
         return {name: count for name, count in counts.items() if count}
 
+    def check_levels(self, splits: Sequence[str]) -> None:
+        """Raise TrainingConfigError for a task without levels in one of these splits: published
+        data often has no `val`.
+        """
+        for name, envs in self._made.items():
+            if envs[0].unwrapped.level_count is None:  # type: ignore[attr-defined]
+                continue
+            for split in splits:
+                with contextlib.closing(self._tasks[name].make(split=split)) as env:
+                    if not env.unwrapped.level_count:  # type: ignore[attr-defined]
+                        raise TrainingConfigError(
+                            f"{name}: its data has no level in the split {split!r}, which "
+                            f"{'eval_rollouts plays' if split == 'val' else 'is trained on'}; add "
+                            'some, or set its option split_by="content"'
+                        )
+
     def take(self, level: LevelSeed) -> gym.Env[Any, Any]:
         """A simulator for a level's task, with the level's prompts and IoU threshold."""
         name = level.environment

@@ -65,6 +65,8 @@ class RolloutWorker:
         self.clock = metrics.Clock()
         sampler = make_sampler(model.policy, encoder) if make_sampler else self._make_sampler(path)
         self.rollout = self._make_rollout(sampler, score)
+        splits = ["train", "val"] if args.eval_rollouts else ["train"]
+        self.rollout.environments.check_levels(splits)
         self.level_sampler = SAMPLERS[args.level_sampler](
             args.tasks, args.seed, args.group_size, self.rollout.environments.level_counts
         )
