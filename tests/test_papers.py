@@ -6,6 +6,7 @@ import ast
 import json
 import re
 import shlex
+import shutil
 from pathlib import Path
 
 import pytest
@@ -166,5 +167,17 @@ def test_a_report_of_a_training_is_drawn(tmp_path):
     assert course.curves["replies with the most frequent sentence"][0][1] == 1
     invoke("train-report", folder, "--out", tmp_path / "figure.png")
     assert (tmp_path / "figure.png").read_bytes().startswith(b"\x89PNG")
+    shutil.copytree(folder, tmp_path / "seed1" / "full")
+    both = "".join(
+        invoke(
+            "train-report", folder, tmp_path / "seed1" / "full", "--out", tmp_path / "b.png"
+        ).split()
+    )
+    assert f"{folder}:frequentsentences" in both
+    assert f"{tmp_path}/seed1/full:frequentsentences" in both
+    short = tmp_path / "short"
+    runs.play(short / "play" / "rollout-000000", [Random()], ["frozenlake"], episodes=1)
+    refused = typer_testing.CliRunner().invoke(app, ["train-report", str(short)])
+    assert "nothing to draw" in str(refused.exception)
     refused = typer_testing.CliRunner().invoke(app, ["train-report", str(tmp_path)])
     assert "holds no play of a training" in str(refused.exception)

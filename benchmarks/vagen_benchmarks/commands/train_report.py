@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from vagen_benchmarks.commands.printing import make_table, out
-from vagen_benchmarks.results.training_words import Course, course_of
+from vagen_benchmarks.errors import RunFolderError
+from vagen_benchmarks.results.training_words import FEWEST, Course, course_of
 from vagen_benchmarks.runs.run_folder import storing
 from vagen_envs.extras import need
 
@@ -35,6 +37,16 @@ def train_report(
     """
     need("vagen train-report", "ppo", "matplotlib")
     courses = [course_of(folder, sentences) for folder in folders]
+    if len({course.name for course in courses}) < len(courses):  # such as seed0/full, seed1/full
+        courses = [
+            replace(course, name=str(folder))
+            for course, folder in zip(courses, folders, strict=True)
+        ]
+    if not any(curve for course in courses for curve in course.curves.values()):
+        raise RunFolderError(
+            f"there is nothing to draw of {', '.join(map(str, folders))}: no checkpoint, whose log "
+            f"has the success, and fewer than {FEWEST} replies; train for longer"
+        )
     with storing(path):
         _draw(courses, path)
     for course in courses:
@@ -52,11 +64,12 @@ def _draw(courses: Sequence[Course], path: Path) -> None:
     for course in courses:
         drawn |= {name: None for name, curve in course.curves.items() if curve}
     names = list(drawn)
-    rows = -(-len(names) // COLUMNS)
+    columns = min(COLUMNS, len(names))
+    rows = -(-len(names) // columns)
     figure, axes = pyplot.subplots(
         rows,
-        COLUMNS,
-        figsize=(11, 3.1 * rows),
+        columns,
+        figsize=(3.7 * columns, 3.1 * rows),
         sharex=True,
         squeeze=False,
         layout="constrained",
@@ -68,6 +81,7 @@ def _draw(courses: Sequence[Course], path: Path) -> None:
             axis.plot(at, figures, marker=".", label=course.name)
         axis.set_title(name, fontsize=10)
         axis.set_xlabel("rollout", fontsize=9)
+        axis.xaxis.get_major_locator().set_params(integer=True)
         axis.grid(alpha=0.25)
         highest = axis.get_ylim()[1] if "bit" in name else 1.0
         axis.set_ylim(0, 1.02 * highest)
