@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import http.client
 import json
 import os
@@ -22,7 +23,7 @@ pytest.importorskip("math_verify")
 
 from vagen_envs.sample.generated import generated_samples
 from vagen_rewards.errors import VerifierError, VerifierServiceError
-from vagen_rewards.verifiers import VerifierClient, score_many, verifier_named
+from vagen_rewards.verifiers import VerifierClient, score, score_many, verifier_named
 from vagen_rewards.verifiers.service import MOST_BYTES, VerifierService
 
 SAMPLES = list(generated_samples(40))
@@ -72,6 +73,24 @@ def test_it_scores_as_here_in_order(service, batch):
     expected = score_many(SAMPLES, REPLIES, 0.95)
     assert client.score_many_sync(SAMPLES, REPLIES, 0.95) == expected
     assert {verdict.correct for verdict in expected} == {True, False}
+
+
+def test_pixels_are_converted_there_as_here(client):
+    """Released truths are in thousandths: their pictures' sizes go along, although no picture does."""
+    given = next(generated_samples(1, sources=["vagen/grounding"]))
+    truth = json.dumps([{"bbox_2d": [100, 200, 500, 700], "label": "dog"}])
+    parameters = {"det_verifier_normalized": True}
+    model = dataclasses.replace(
+        given.reward_model, ground_truth=truth, verifier_parm=parameters, verifier="detection"
+    )
+    asked = dataclasses.replace(given, reward_model=model)
+    right = f"<answer>{verifier_named('detection').reference(asked)}</answer>"
+    (verdict,) = client.score_many_sync([asked], [right], iou_threshold=0.99)
+    assert verdict == score(asked, right, 0.99)
+    assert verdict.metrics["iou"] == 1
+    blank = dataclasses.replace(asked, images=())
+    with pytest.raises(VerifierError, match="needs the picture's size"):
+        score(blank, right)
 
 
 def test_the_threshold_goes_along(client):

@@ -14,6 +14,7 @@ from vagen_envs.sample.scoring import VerifierResult
 from vagen_rewards.errors import VerifierError, VerifierServiceError
 from vagen_rewards.scores import wait_for
 from vagen_rewards.verifiers.base import SCORING
+from vagen_rewards.verifiers.detection import PICTURE_SIZE
 
 
 class VerifierClient:
@@ -112,9 +113,10 @@ class VerifierClient:
         items: list[bytes] = []
         size = 0
         for sample, response in zip(samples, responses, strict=True):
-            # The verifiers look at truth and parameters only; neither pictures nor their facts are
-            # sent.
-            row = {**sample.to_row(images=False), "extra_info": {}}
+            # The verifiers look at truth, parameters and the picture's size; neither pictures nor
+            # their facts are sent.
+            told = {PICTURE_SIZE: [*sample.images[0].size]} if sample.images else {}
+            row = {**sample.to_row(images=False), "extra_info": told}
             item = json.dumps({"sample": row, "response": response}).encode()
             if items and (len(items) == self._batch or size + len(item) > self.most_bytes):
                 yield items

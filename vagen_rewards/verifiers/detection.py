@@ -8,6 +8,7 @@ import math
 from collections.abc import Mapping
 from typing import ClassVar
 
+from vagen_envs.bounds import Several, Whole
 from vagen_envs.errors import NotBoxesError
 from vagen_envs.replies import last_answer
 from vagen_envs.sample.answer import Box, read_boxes
@@ -21,6 +22,9 @@ RATIOS = ("iou_max_label_first", "iou_max_iou_first", "iou_completeness", "map",
 """The names that `det_reward_ratio` has in the released data; this verifier pays for the first
 three.
 """
+PICTURE_SIZE = "picture_size"
+"""Names the size in the `extra_info` of a sample that is sent without its pictures."""
+_SIZE = Several(Whole(1, 1 << 20), 2, 2)
 REPORTED = (0.50, 0.75, 0.95, 0.99)
 """The thresholds at which section 3.3 reports IoU."""
 
@@ -97,9 +101,9 @@ class DetectionVerifier(Verifier):
     def reference(self, sample: Sample) -> str:
         """The true boxes, in pixels where answers are."""
         model = sample.reward_model
-        if not model.verifier_parm.get("det_verifier_normalized") or not sample.images:
+        if not model.verifier_parm.get("det_verifier_normalized"):
             return model.truth
-        sides = sample.images[0].size
+        sides = picture_size(sample)
         written = [
             {
                 # Their rounding down must lead back to the truth.
@@ -144,14 +148,30 @@ def _is_share(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
 
 
+def picture_size(sample: Sample) -> tuple[int, int]:
+    """Width and height in pixels of a sample's first picture, or as a client says it, which sends
+    no pictures. Raises VerifierError if neither is there.
+    """
+    if sample.images:
+        return sample.images[0].size
+    told = sample.extra_info.get(PICTURE_SIZE)
+    if not _SIZE.admits(told):
+        raise VerifierError(
+            "verifier_parm['det_verifier_normalized'] needs the picture's size, and the sample "
+            'has no picture; use coordinates="thousandths" if answers are in thousandths, too'
+        )
+    width, height = told
+    return width, height
+
+
 def answered_boxes(sample: Sample, answer: str) -> list[Box]:
     """The boxes of an answer in the unit of the sample's truth. Raises NotBoxesError if it has none
     to read.
     """
     boxes = read_boxes(answer)
-    if not sample.reward_model.verifier_parm.get("det_verifier_normalized") or not sample.images:
+    if not sample.reward_model.verifier_parm.get("det_verifier_normalized"):
         return boxes
-    width, height = sample.images[0].size
+    width, height = picture_size(sample)
 
     def told(edge: float, side: int) -> float:
         return math.floor(edge / side * 1000)
