@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import torch
 from accelerate import Accelerator
 from peft import LoraConfig, get_peft_model
 
+from vagen_adapters.ppo import vllm_samplers
 from vagen_adapters.ppo.chat_encoder import load_policy
 from vagen_adapters.ppo.vllm_weights import Weights
 
@@ -52,3 +55,43 @@ def test_what_is_handed_over_is_the_model_with_its_adapters(tiny_folder):
         name for name, each in plain.named_parameters() if not torch.equal(each, handed[name])
     }
     assert {name.split(".")[-2] for name in changed} == {"q_proj", "down_proj"}
+
+
+def test_weights_are_walked_over_once_a_sync(tiny_folder, monkeypatch):
+    """But for the first, in which the server learns what comes."""
+    sent, walks = [], []
+
+    class Client:
+        base_url = "http://server"
+
+        def __init__(self, **_):
+            answers = SimpleNamespace(status_code=200, headers={})
+            self.session = SimpleNamespace(post=lambda *_, **__: answers)
+
+        def init_communicator(self, device):
+            pass
+
+        def update_named_params(self, layout, named_params):
+            arrived = [(name, list(each.shape)) for name, each in named_params]
+            assert arrived == [(name, shape) for name, _, shape in layout]
+            sent.append(len(arrived))
+
+    def walk(self):
+        walks.append(self)
+        return named_params(self)
+
+    named_params = Weights.named_params
+    monkeypatch.setattr(vllm_samplers, "VLLMClient", Client)
+    monkeypatch.setattr(Weights, "named_params", walk)
+    model, encoder = load_policy(tiny_folder)
+    on_gpu = SimpleNamespace(
+        device=SimpleNamespace(type="cuda"),
+        is_main_process=True,
+        wait_for_everyone=lambda: None,
+        state=Accelerator(cpu=True).state,
+    )
+    sampler = vllm_samplers.VLLMServerSampler(model, encoder, on_gpu)
+    for _ in range(3):
+        sampler.sync()
+    assert sent == [len(list(model.named_parameters()))] * 3
+    assert len(walks) == 4

@@ -6,6 +6,7 @@ import pydoc
 import re
 import shutil
 import signal
+import warnings
 from pathlib import Path
 
 import gymnasium as gym
@@ -28,12 +29,13 @@ from vagen_adapters.ppo.warmstart import IGNORED, batch_of, demonstrate
 from vagen_benchmarks.agents.trained import Trained
 from vagen_benchmarks.cli import app
 from vagen_benchmarks.commands.options import EXIT_INTERRUPTED, EXIT_STOPPED
-from vagen_benchmarks.commands.training_lines import RolloutLines
+from vagen_benchmarks.commands.training_lines import RolloutLines, line_of
 from vagen_benchmarks.errors import ProtocolError, RunFolderError
 from vagen_benchmarks.runs.protocol import make_task
 from vagen_benchmarks.runs.run_folder import RunFolder, lock
 from vagen_rewards.errors import JudgeConfigError
 
+FSDP = ["--plan", "--gpu-memory", "80", "--gpus", "8", "--sharding", "fsdp"]
 PLAYED = ["-o", "strategy=no_think", "-o", "max_turns=2", "-o", f"prompt_pack={tiny.PROMPTS}"]
 WORDS = ["--recipe", "vagen-base", "-s", "bf16=false", "--env", "frozenlake", *PLAYED]
 
@@ -65,7 +67,6 @@ def run(*words):
         (["--resume", "{bare}"], "bare is no complete checkpoint: complete is missing"),
         (["--out", "{file}"], "is a file; name a folder"),
         (["-s", "learning_rate=fast"], "learning_rate='fast' is not valid"),
-        (["-s", "save_strategy=often"], "save_strategy=often"),
         (["-s", "eval_rollout=2"], "eval_rollouts"),
         (["-s", "report_to=tensorbord"], "tensorbord"),
         (["-s", "learning_rate=-1"], "learning_rate=-1 is not valid"),
@@ -81,6 +82,18 @@ def run(*words):
         (["-s", "optim=galore_adamw"], "optim="),
         (["-s", 'quantization_config={{"load_in_4bit": true}}'], "(QLoRA) aren't trained here"),
         (["-s", "deepspeed={zero_json}"], "The 'deepspeed>="),
+        (["-s", "fsdp=full_shard"], "fsdp='full_shard' is not valid: it must be left out"),
+        (["-s", "save_steps=0"], "save_steps=0 is not valid"),
+        (["-s", "save_strategy=best"], "kept by eval_rollouts in the folder `best`"),
+        (["-s", "save_strategy=often"], "save_strategy='often' is not valid"),
+        (["-s", "save_only_model=true"], "checkpoints are to go on from"),
+        (["-s", "hub_model_id=me/mine"], "hf upload"),
+        (["-s", "optim_args=x=1"], "transformers gives optim=adamw_torch_fused none"),
+        (["-s", "lr_scheduler_type=warmup_stable_decay"], "lr_scheduler_kwargs"),
+        ([*FSDP], "generation='transformers' samples from weights that are whole"),
+        ([*FSDP, "-s", "generation=vllm", "-s", "log_gradient_norms=true"], "False under FSDP"),
+        (["--plan", "-s", "reasoning_credit=span"], "reasoning_credit='span' credits sentences"),
+        (["--plan", "-s", "lr_scheduler_type=cosine_with_min_lr"], "min_lr"),
         (["-s", "use_cpu=true", "--plan", "--gpus", "8"], "add --gpu-memory"),
         (["--recipe", "vagen-full", "-s", "use_cpu=true"], "--without-reasoning-reward"),
         (["--recipe", "vagen-bas"], "Did you mean 'vagen-base'"),
@@ -216,13 +229,43 @@ def test_faults_that_only_building_a_model_finds_are_one_line(folder, tmp_path):
         (broken, "seed=1", "weights with NaN or infinity, such as policy."),
         (lacking, "seed=1", "lacks 1 weights, such as "),
         (trained, "shared_backbone=true", "holds another critic"),
-        (folder, "attn_implementation=sdpaa", "attn_implementation"),
+        (folder, "attn_implementation=sdpaa", "attn_implementation='sdpaa' can't be used"),
+        (
+            folder,
+            "attn_implementation=flash_attention_2",
+            "leave it out, or install what it needs, such as `pip install flash-attn`",
+        ),
+        (folder, "optim_args=x", "optim=adamw_torch_fused can't be used"),
         (folder, "optim=adamw_bnb_8bit", "optim=adamw_bnb_8bit can't be used"),
     ):
         error = run("--model", model, "--out", other, *settings(setting)).exception
         assert isinstance(error, TrainingConfigError), setting
         assert reason in str(error)
         assert "\n" not in str(error)
+
+
+def test_the_line_of_a_rollout_leaves_out_what_is_not_defined():
+    """As the critic's explained variance where all returns are equal."""
+    logs = {"rollout/success": 0.0, "critic/explained_variance": float("nan"), "reward/format": 1.0}
+    assert line_of(1, 8, logs) == "update 1/8: success 0, (format 1)"
+
+
+def test_a_plan_is_without_warnings_and_without_what_it_would_be_trained_with(folder, tmp_path):
+    """Neither the optimiser's library nor weights need be here."""
+    words = ["--plan", "--gpu-memory", "80", "-s", "optim=adamw_bnb_8bit"]
+    words += ["-s", 'gradient_checkpointing_kwargs={"use_reentrant": false}']
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        done = run("--model", folder, "--out", tmp_path / "out", *words)
+    assert done.exception is None
+    assert "GiB of each GPU" in done.output
+
+
+def test_a_figure_for_the_best_model_that_no_evaluation_gives_is_refused(folder, tmp_path):
+    words = settings("eval_rollouts=1", "eval_episodes=1", "metric_for_best_model=succes")
+    error = run("--model", folder, "--out", tmp_path / "out", *words).exception
+    assert isinstance(error, TrainingConfigError)
+    assert "evaluations give success, return, failed. Did you mean 'success'" in str(error)
 
 
 def test_a_damaged_checkpoint_is_refused_with_the_one_before_it(folder, tmp_path):

@@ -18,6 +18,17 @@ from vagen_adapters.errors import TrainingConfigError
 from vagen_adapters.ppo import advantages, group_advantages
 from vagen_adapters.ppo.actor_critic import Critic
 from vagen_adapters.ppo.environments import TrainingEnvironment, TrainingTask, read_environments
+from vagen_adapters.ppo.inherited_settings import (
+    BY_EVALUATIONS,
+    OLD_NAMES,
+    RECOMPUTING,
+    RECOMPUTING_OPTIONS,
+    TYPES,
+    WITHOUT_EVALUATIONS,
+    faulty_tables,
+    refused_settings,
+    word_of,
+)
 from vagen_adapters.ppo.setting_types import (
     STRICT,
     Above0,
@@ -48,38 +59,6 @@ ESTIMATORS = {
     **{name: getattr(advantages, name) for name in (*WITH_CRITIC, "vine")},
     **{name: getattr(group_advantages, name) for name in IN_GROUPS},
 }
-
-_COMPILED = "left out: sequences of ever new lengths would be compiled anew"
-REFUSED: dict[str, tuple[Any, str]] = {
-    "push_to_hub": (False, "left out: upload the finished folder with `hf upload NAME FOLDER`"),
-    "torch_compile": (False, _COMPILED),
-    # transformers compiles where one of these is set, too
-    "torch_compile_backend": (None, _COMPILED),
-    "torch_compile_mode": (None, _COMPILED),
-    "use_liger_kernel": (False, "left out: log-probabilities are computed here without all logits"),
-    "neftune_noise_alpha": (None, "left out: noise in embeddings would make ratios meaningless"),
-    "load_best_model_at_end": (
-        False,
-        "left out: eval_rollouts keeps the best model in a folder",
-    ),
-    "gradient_accumulation_steps": (1, "1: per_device_train_batch_size splits an update"),
-}
-"""Settings of transformers that have no meaning here: the only value that is taken, and what must
-be.
-"""
-BY_MODULES = ("galore", "apollo", "lomo")
-"""Parts of the names of optimisers that take a model's modules instead of policy and critic."""
-
-INHERITED = {
-    "seed": Annotated[
-        int, Field(ge=0, lt=2**24)
-    ],  # `rollout_worker.seed_of` multiplies it, and torch's have 64 bits
-    "per_device_train_batch_size": Count,
-    "warmup_steps": From0,  # a share of all updates below 1; the default is a whole number
-}
-"""Settings of transformers whose defaults don't tell their types, or whose bad values only other
-libraries would find, in training.
-"""
 
 
 @dataclass
@@ -287,22 +266,39 @@ class MultiTurnPPOConfig(_BaseConfig):
                 f"a multiple of the {self.steps_per_rollout} updates of a rollout, "
                 "so that training resumes at the start of a rollout",
             )
-        if self.eval_rollouts:
-            given = str(getattr(self.eval_strategy, "value", self.eval_strategy))  # type: ignore[has-type]
-            if given not in ("no", "steps"):
-                self._refuse("eval_strategy", "left out beside eval_rollouts")
-            self.eval_strategy, self.eval_steps = (
-                "steps",
-                self.eval_rollouts * self.steps_per_rollout,
-            )
-            # What transformers' EarlyStoppingCallback looks at.
-            if self.metric_for_best_model is None:  # type: ignore[has-type]
-                self.metric_for_best_model, self.greater_is_better = "success", True
-        if (
-            getattr(self, "activation_checkpointing", False) is None
-        ):  # its name since transformers 5.20
-            self.activation_checkpointing = self.gradient_checkpointing
+        self._set_evaluation()
+        for old, new in OLD_NAMES.items():  # transformers warns of the old ones
+            if getattr(self, new, 0) is None:
+                setattr(self, new, getattr(self, old))
         super().__post_init__()  # type: ignore[no-untyped-call]
+        self._check_tables()
+
+    def _set_evaluation(self) -> None:
+        """Tell transformers when evaluations are, and by which figure they are compared."""
+        steps = self.eval_rollouts * self.steps_per_rollout
+        if not self.eval_rollouts:
+            for name, default in WITHOUT_EVALUATIONS.items():
+                if getattr(self, name) not in default:
+                    self._refuse(name, "left out without eval_rollouts, which asks for evaluations")
+            return
+        if word_of(self.eval_strategy) not in ("no", "steps"):  # type: ignore[has-type]
+            self._refuse("eval_strategy", "left out beside eval_rollouts")
+        if self.eval_steps not in (None, steps):  # type: ignore[has-type]
+            self._refuse("eval_steps", f"left out: eval_rollouts makes it {steps}")
+        self.eval_strategy, self.eval_steps = "steps", steps
+        # What transformers' EarlyStoppingCallback and its schedules look at.
+        if self.metric_for_best_model is None:  # type: ignore[has-type]
+            self.metric_for_best_model, self.greater_is_better = "success", True
+
+    def _check_tables(self) -> None:
+        """Entries of transformers' settings that are tables."""
+        for name, must_be in faulty_tables(self):
+            self._refuse(name, must_be)
+        recomputing = getattr(self, RECOMPUTING_OPTIONS, None) or {}
+        check_entries(RECOMPUTING_OPTIONS, recomputing, RECOMPUTING)
+        if word_of(self.lr_scheduler_type) in BY_EVALUATIONS:
+            mode = "max" if self.greater_is_better else "min"
+            self.lr_scheduler_kwargs = {"mode": mode, **(self.lr_scheduler_kwargs or {})}
 
     @property
     def context_policy(self) -> ContextPolicy:
@@ -311,7 +307,7 @@ class MultiTurnPPOConfig(_BaseConfig):
 
     def _check_fields(self) -> None:
         """Types, choices and ranges of single settings."""
-        for name in (*inspect.get_annotations(MultiTurnPPOConfig), *INHERITED):
+        for name in _types():
             check_setting(name, getattr(self, name))
         try:
             policy = self.context_policy
@@ -380,11 +376,8 @@ class MultiTurnPPOConfig(_BaseConfig):
                     self._refuse(name, "token or sequence: observations are in no turn")
 
     def _check_inherited(self) -> None:
-        for name, (taken, must_be) in REFUSED.items():
-            if getattr(self, name) != taken:
-                self._refuse(name, must_be)
-        if any(word in str(self.optim).lower() for word in BY_MODULES):
-            self._refuse("optim", "an optimiser of parameters, such as adamw_torch_fused")
+        for name, must_be in refused_settings(self):
+            self._refuse(name, must_be)
 
     def _check_groups(self) -> None:
         if self.episodes_per_rollout % self.group_size != 0:
@@ -454,9 +447,8 @@ class MultiTurnPPOConfig(_BaseConfig):
             )
 
     def _refuse(self, name: str, must_be: str) -> NoReturn:
-        raise TrainingConfigError(
-            f"{name}={getattr(self, name)!r} is not valid: it must be {must_be}"
-        )
+        given = "…" if name == "hub_token" else repr(getattr(self, name))
+        raise TrainingConfigError(f"{name}={given} is not valid: it must be {must_be}")
 
 
 def entries_of(advantage: str) -> dict[str, Any]:
@@ -472,7 +464,7 @@ def _types() -> dict[str, TypeAdapter[Any]]:
     transformers' annotations don't say all that is taken: of its settings only switches and numbers
     are known, by their defaults.
     """
-    own = {**inspect.get_annotations(MultiTurnPPOConfig, eval_str=True), **INHERITED}
+    own = {**inspect.get_annotations(MultiTurnPPOConfig, eval_str=True), **TYPES}
     inherited = {bool: bool | None, int: int, float: float}
     return {
         each.name: TypeAdapter(

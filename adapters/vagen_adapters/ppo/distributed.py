@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from vagen_adapters.errors import TrainingConfigError
+from vagen_adapters.errors import TrainingConfigError, in_short
 from vagen_adapters.ppo.actor_critic import ActorCritic, with_adapters
 from vagen_adapters.ppo.config import MultiTurnPPOConfig
 from vagen_adapters.ppo.introspection import base_of
@@ -25,16 +25,11 @@ def sharding_of(accelerator: Any, *, fsdp: bool) -> str:
     return "ddp" if plugin is None else f"zero{min(max(plugin.zero_stage, 2), 3)}"
 
 
-def check_sharding(accelerator: Any, sharding: str, generation: str) -> None:
-    """Raise TrainingConfigError for what can't be trained or sampled from."""
+def check_fsdp(accelerator: Any, sharding: str) -> None:
+    """Raise TrainingConfigError for FSDP's first version."""
     if sharding == "fsdp" and not accelerator.is_fsdp2:
         raise TrainingConfigError(
             "FSDP 1 clips gradients of shards as if they were whole; set fsdp_version: 2"
-        )
-    if sharding in ("fsdp", "zero3") and generation == "transformers":
-        raise TrainingConfigError(
-            "generation='transformers' samples from weights that are whole in each process, and "
-            "here they are sharded; set generation to vllm or vllm-server, or use DDP or ZeRO 2"
         )
 
 
@@ -60,11 +55,6 @@ def load_actor_critic(cls: type[ActorCritic], model: str, args: MultiTurnPPOConf
     # An update of 1e-6 of a weight is lost in bfloat16, so weights are float32, and autocast
     # computes in bfloat16. DeepSpeed keeps float32 copies of its own, and adapters are small beside
     # the frozen weights.
-    if args.lora and base_of(model) is not None:
-        raise TrainingConfigError(
-            f"{model} holds adapters already (lora), and new ones would be of the model without "
-            f"them; merge them first: vagen merge {model} --out FOLDER"
-        )
     deepspeed = getattr(args, "deepspeed_plugin", None) is not None
     as_stored = deepspeed and args.bf16
     options: dict[str, Any] = {"dtype": "auto" if args.lora or as_stored else torch.float32}
@@ -75,7 +65,8 @@ def load_actor_critic(cls: type[ActorCritic], model: str, args: MultiTurnPPOConf
     if args.attn_implementation is not None:
         options["attn_implementation"] = args.attn_implementation
     with whole_weights(args):
-        loaded = cls.from_pretrained(model, critic=args.critic_kind, **options)
+        with attention_faults(args.attn_implementation):
+            loaded = cls.from_pretrained(model, critic=args.critic_kind, **options)
         if args.lora:
             loaded.policy = with_adapters(loaded.policy, args.lora, args.seed)
             loaded.critic = loaded.critic and with_adapters(loaded.critic, args.lora, args.seed + 1)
@@ -87,6 +78,21 @@ def load_actor_critic(cls: type[ActorCritic], model: str, args: MultiTurnPPOConf
                 arithmetic, model if as_stored and base_of(model) is None else None
             )
     return loaded
+
+
+@contextlib.contextmanager
+def attention_faults(attn_implementation: str | None) -> Iterator[None]:
+    """Say of an attention that is missing or unknown which setting asked for it."""
+    try:
+        yield
+    except (ImportError, ValueError) as error:
+        if attn_implementation is None or "attention" not in str(error).lower():
+            raise
+        raise TrainingConfigError(
+            f"attn_implementation={attn_implementation!r} can't be used: {in_short(error)}; "
+            "leave it out, or install what it needs, such as `pip install flash-attn` on a "
+            "machine with a GPU for flash_attention_2"
+        ) from error
 
 
 @contextlib.contextmanager

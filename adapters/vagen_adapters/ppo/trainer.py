@@ -17,14 +17,14 @@ import torch
 from torch import Tensor
 from transformers import EarlyStoppingCallback
 
-from vagen_adapters.errors import TrainingConfigError, TrainingDataError, errors_as
+from vagen_adapters.errors import TrainingConfigError, TrainingDataError
 from vagen_adapters.ppo import checkpoints, losses, metrics, watching
 from vagen_adapters.ppo.actor_critic import ActorCritic
 from vagen_adapters.ppo.chat_encoder import ChatEncoder
 from vagen_adapters.ppo.completion_tables import completions_of, log_completions
 from vagen_adapters.ppo.config import ESTIMATORS, IN_GROUPS, MultiTurnPPOConfig
 from vagen_adapters.ppo.distributed import (
-    check_sharding,
+    check_fsdp,
     load_actor_critic,
     own_parts,
     sharding_of,
@@ -50,9 +50,11 @@ from vagen_adapters.ppo.reasoning import credit_words
 from vagen_adapters.ppo.rollout import Progress, Score
 from vagen_adapters.ppo.rollout_worker import MakeSampler, RolloutWorker, seed_of
 from vagen_adapters.ppo.scoring import Nucleus
+from vagen_adapters.ppo.start_checks import check_sharding, check_start
 from vagen_adapters.ppo.stopping import StopRequest
 from vagen_adapters.ppo.trajectories import Trajectories
 from vagen_adapters.ppo.watching import Watch
+from vagen_envs.errors import did_you_mean
 
 logger = logging.getLogger(__name__)
 WIDEST_GAP = 0.02
@@ -136,21 +138,10 @@ class MultiTurnPPOTrainer(OptimizingTrainer):
         make_sampler: MakeSampler | None,
         callbacks: list[Any] | None,
     ) -> None:
-        if args.reasoning_credit == "span" and score is None:
-            raise TrainingConfigError(
-                "reasoning_credit='span' credits sentences by a reward for reasoning, and none "
-                "is given; pass one as score (see reasoning.ReasoningScore), take a recipe "
-                "that has one, or set 'turn'"
-            )
+        check_start(model, args, has_score=score is not None)
         self.encoder = ChatEncoder.from_pretrained(model, thinking=args.max_thinking_tokens > 0)
         check_layout(self.encoder)
         self._check_callbacks(callbacks or [], args)
-        with errors_as(
-            TrainingConfigError,
-            f"optim={getattr(args.optim, 'value', args.optim)} can't be used",
-            "install what it needs, or leave it out",
-        ):
-            self.get_optimizer_cls_and_kwargs(args)
         actor_critic = load_actor_critic(self.actor_critic_class, model, args)
         super().__init__(
             model=actor_critic,
@@ -163,15 +154,12 @@ class MultiTurnPPOTrainer(OptimizingTrainer):
             processing_class=self.encoder.tokenizer,
             callbacks=callbacks,
         )
+        self._check_metric()
         self.sharding = sharding_of(self.accelerator, fsdp=self.is_fsdp_enabled)
-        check_sharding(self.accelerator, self.sharding, "own" if make_sampler else args.generation)
+        check_fsdp(self.accelerator, self.sharding)
+        check_sharding(self.sharding, args, own_sampler=make_sampler is not None)
         actor_critic.spread = self.sharding in ("fsdp", "zero3")
         actor_critic.packs = args.packing
-        if args.log_gradient_norms and (actor_critic.spread or self.is_deepspeed_enabled):
-            raise TrainingConfigError(
-                "log_gradient_norms=True is not valid: it must be False under FSDP and DeepSpeed, "
-                "which hold no whole gradients"
-            )
         if not actor_critic.spread:  # otherwise no process holds weights that it could try
             actor_critic.vision_cache = vision_cache_for(actor_critic, self.encoder, VISION_CACHE)
             check_model(actor_critic, self.encoder, turn_by_turn=not args.context_policy.grows)
@@ -193,6 +181,15 @@ class MultiTurnPPOTrainer(OptimizingTrainer):
         if looks and not args.eval_rollouts:
             raise TrainingConfigError(
                 "EarlyStoppingCallback stops by evaluations, and there are none; set eval_rollouts"
+            )
+
+    def _check_metric(self) -> None:
+        asked, known = self.args.metric_for_best_model, list(self.measure([]))
+        # of each source there is one more, such as success/vagen/Sokoban-v0
+        if asked and asked.removeprefix("eval_").partition("/")[0] not in known:
+            raise TrainingConfigError(
+                f"metric_for_best_model={asked!r} is not valid: evaluations give "
+                f"{', '.join(known)}.{did_you_mean(asked, known)}"
             )
 
     # -- collecting experience ---------------------------------------------------------------------
@@ -354,7 +351,7 @@ class MultiTurnPPOTrainer(OptimizingTrainer):
         return advantages
 
     def measure(self, episodes: Sequence[PPOEpisode]) -> dict[str, float]:
-        """Figures of an evaluation's episodes."""
+        """Figures of an evaluation's episodes; of none their names count."""
         return metrics.of_evaluation(episodes)
 
     # -- updates -----------------------------------------------------------------------------------

@@ -116,6 +116,10 @@ class VLLMServerSampler:
 
     `sync` writes the weights of `model` to `weights_folder` for it; None sends them through NCCL.
 
+    Each request holds all pictures of its prompt. The route takes a hash alone for a picture that
+    the server's cache still has, but a client can't know whether it has: for one that it has lost,
+    vLLM fails the request (up to 0.32).
+
     Raises:
         ConnectionError: no server answers.
         TrainingConfigError: there is neither a folder nor a GPU to hand over weights.
@@ -133,6 +137,7 @@ class VLLMServerSampler:
         self._weights_folder = None if weights_folder is None else Path(weights_folder).absolute()
         self.client = VLLMClient(base_url=url, connection_timeout=_SLOWEST_START)
         self._source = Weights(model, accelerator, encoder)
+        self._layout: list[tuple[str, str, list[int]]] | None = None
         self._pool = ThreadPoolExecutor(_AT_ONCE, "vllm")
         if self._weights_folder is not None:
             self._weights_folder.mkdir(parents=True, exist_ok=True)
@@ -196,13 +201,15 @@ class VLLMServerSampler:
 
     def _send(self) -> None:
         # Every process walks over the weights as often as the main one, for it takes all to bring
-        # one together.
-        layout = [
-            (name, str(each.dtype).removeprefix("torch."), list(each.shape))
-            for name, each in self._source.named_params()
-        ]
+        # one together. The server is told of all of them first; as updates change no shape, one
+        # further walk in the first sync does for all.
+        if self._layout is None:
+            self._layout = [
+                (name, str(each.dtype).removeprefix("torch."), list(each.shape))
+                for name, each in self._source.named_params()
+            ]
         if self.accelerator.is_main_process:
-            self.client.update_named_params(layout, self._source.named_params())
+            self.client.update_named_params(self._layout, self._source.named_params())
         else:
             for _ in self._source.named_params():
                 pass

@@ -104,6 +104,7 @@ def train(
     need("vagen train", *EXTRA)
     from vagen_adapters.ppo.config import check_setting
     from vagen_adapters.ppo.recipes import load_recipe
+    from vagen_adapters.ppo.start_checks import check_start
 
     chosen = load_recipe(recipe)
     start = model or chosen.model
@@ -130,16 +131,17 @@ def train(
         )
     if plan:  # no device is looked for
         settings = {"bf16": chosen.settings.get("bf16", True), **settings, "use_cpu": True}
-        config = _config(chosen, environments, out, settings)
-        print_plan(start, config, machine_of(gpu_memory, gpus, sharding), on_gpu=True)
-        return
-    if resume is None:
+    elif resume is None:
         check_out(out)
     config = _config(chosen, environments, out, settings)
+    rewards = {} if without_reasoning_reward else _reward_options(config, chosen, given)
+    check_start(start, config, has_score=bool(rewards), elsewhere=plan)
+    if plan:
+        print_plan(start, config, machine_of(gpu_memory, gpus, sharding), on_gpu=True)
+        return
     if resume == "auto" and is_finished(out):
         typer.echo(f"{out} holds the trained model already")
         return
-    rewards = {} if without_reasoning_reward else _reward_options(config, chosen, given)
     about = {"recipe": recipe, "model": start, "reasoning_reward": _as_json(rewards)}
     _run(config, start, resume, rewards, about)
 

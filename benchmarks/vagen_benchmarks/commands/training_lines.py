@@ -4,6 +4,7 @@ the few figures that matter.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping
 from datetime import timedelta
@@ -30,7 +31,9 @@ GIB = 2**30
 
 def line_of(step: int, whole: int, logs: Mapping[str, float]) -> str:
     """The line of a log; empty where it has none of the figures."""
-    words = [f"{name} {logs[key]:.3g}" for name, key in FIGURES.items() if key in logs]
+    # explained variance isn't defined where all returns are equal
+    known = {name: entry for name, entry in logs.items() if not math.isnan(entry)}
+    words = [f"{name} {known[key]:.3g}" for name, key in FIGURES.items() if key in known]
     terms = [
         f"{name.removeprefix(TERMS)} {entry:.3g}"
         for name, entry in logs.items()

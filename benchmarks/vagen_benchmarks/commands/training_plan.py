@@ -13,8 +13,8 @@ from vagen_benchmarks.commands.printing import err, out
 if TYPE_CHECKING:
     from vagen_adapters.ppo.plan import Machine, Plan
 
-SPREAD_BY_FSDP, SPREAD_BY_DEEPSPEED = "ACCELERATE_USE_FSDP", "ACCELERATE_DEEPSPEED_ZERO_STAGE"
-"""Variables by which `accelerate launch` says how weights are spread over processes."""
+SPREAD_BY_FSDP = "ACCELERATE_USE_FSDP"
+"""The variable by which `accelerate launch` asks for FSDP."""
 
 
 def machine_of(gibibytes: float | None, gpus: int, sharding: str) -> Machine:
@@ -37,9 +37,15 @@ def machine_of(gibibytes: float | None, gpus: int, sharding: str) -> Machine:
 
 
 def print_plan(model: str, config: Any, machine: Machine, *, on_gpu: bool) -> None:
-    """Print the plan of a training; raise TrainingConfigError, with a change that helps, if it
-    doesn't fit.
+    """Print the plan of a training.
+
+    Raises:
+        TrainingConfigError: weights that are spread so can't be trained with these settings, or it
+            doesn't fit; a change that helps is named.
     """
+    from vagen_adapters.ppo.start_checks import check_sharding
+
+    check_sharding(machine.sharding, config)
     plan = _made(model, config, machine, on_gpu=on_gpu)
     _print(plan)
     if not plan.fits:
@@ -52,18 +58,18 @@ def check_plan(model: str, config: Any) -> None:
     Raises:
         TrainingConfigError: what surely is held at once doesn't fit.
     """
-    stage = os.environ.get(SPREAD_BY_DEEPSPEED)
-    sharding = f"zero{max(int(stage), 2)}" if stage else "ddp"
+    from vagen_adapters.ppo.start_checks import check_sharding
+
+    plugin = getattr(config, "deepspeed_plugin", None)
+    sharding = f"zero{min(max(plugin.zero_stage, 2), 3)}" if plugin is not None else "ddp"
     if os.environ.get(SPREAD_BY_FSDP) == "true":
         sharding = "fsdp"
-    plan = _made(
-        model,
-        config,
-        machine_of(None, config.world_size, sharding)
-        if not config.use_cpu
-        else machine_of(None, 1, "ddp"),
-        on_gpu=not config.use_cpu,
-    )
+    if config.use_cpu:
+        machine = machine_of(None, 1, "ddp")
+    else:
+        machine = machine_of(None, config.world_size, sharding)
+    check_sharding(sharding, config)
+    plan = _made(model, config, machine, on_gpu=not config.use_cpu)
     _print(plan)
     if plan.certain > plan.machine.memory:
         raise TrainingConfigError(_advice(model, config, plan))
