@@ -1,5 +1,6 @@
 """`vagen train`: wrong words are one line, and a run with evaluations leaves the best model to play."""
 
+import errno
 import json
 import os
 import pydoc
@@ -30,9 +31,9 @@ from vagen_benchmarks.agents.trained import Trained
 from vagen_benchmarks.cli import app
 from vagen_benchmarks.commands.options import EXIT_INTERRUPTED, EXIT_STOPPED
 from vagen_benchmarks.commands.training_lines import RolloutLines, line_of
-from vagen_benchmarks.errors import ProtocolError, RunFolderError
+from vagen_benchmarks.errors import ProtocolError, RunFolderError, StorageError
 from vagen_benchmarks.runs.protocol import make_task
-from vagen_benchmarks.runs.run_folder import RunFolder, lock
+from vagen_benchmarks.runs.run_folder import RunFolder, RunWriter, lock, storing
 from vagen_rewards.errors import JudgeConfigError
 
 FSDP = ["--plan", "--gpu-memory", "80", "--gpus", "8", "--sharding", "fsdp"]
@@ -95,6 +96,8 @@ def run(*words):
         (["--plan", "-s", "reasoning_credit=span"], "reasoning_credit='span' credits sentences"),
         (["--plan", "-s", "lr_scheduler_type=cosine_with_min_lr"], "min_lr"),
         (["-s", "use_cpu=true", "--plan", "--gpus", "8"], "add --gpu-memory"),
+        (["--plan", "--gpu-memory", "nan"], "--gpu-memory nan is no size"),
+        (["--plan", "-s", 'lora={{"r": 4, "target_modules": ["x"]}}'], "and check lora"),
         (["--recipe", "vagen-full", "-s", "use_cpu=true"], "--without-reasoning-reward"),
         (["--recipe", "vagen-bas"], "Did you mean 'vagen-base'"),
         (["--recipe", "{own_toml}"], "own.toml extends itself"),
@@ -333,6 +336,17 @@ def test_a_full_disk_is_one_line_and_leaves_the_checkpoint_before(
     assert "can't be written: RuntimeError: No space left" in str(error)
     assert run(*words, "--resume", tmp_path / "checkpoint-1").exception is None
     assert [each.name for each in tmp_path.glob("checkpoint-*")] == ["checkpoint-2"]
+
+
+def test_a_full_disk_of_watched_episodes_says_how_to_go_on(folder, tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(RunWriter, "add", storing(tmp_path)(full))
+    error = run("--model", folder, "--out", tmp_path, *settings()).exception
+    assert isinstance(error, StorageError)
+    assert "No space left on device" in str(error)
+    assert str(error).endswith("repeat the command with --resume auto")
 
 
 def test_an_interrupted_run_says_how_to_go_on_and_a_second_one_at_once_is_refused(

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from vagen_adapters.errors import TrainingConfigError
+from vagen_adapters.errors import TrainingConfigError, errors_as
 from vagen_adapters.ppo.config import MultiTurnPPOConfig
 from vagen_adapters.ppo.introspection import base_of
 from vagen_adapters.ppo.memory_counts import Part, activations_of, sampling_parts, weights_of
@@ -110,11 +110,26 @@ def make_plan(
 ) -> Plan:
     """What a training of the model (a folder or a name; its configuration is enough) takes with
     these settings.
+
+    Raises:
+        TrainingConfigError: there is no such configuration, or no model can be built of it.
     """
     from transformers import AutoConfig
 
-    config = AutoConfig.from_pretrained(base_of(model) or model)
-    weights = weights_of(config, args)
+    with errors_as(
+        TrainingConfigError,
+        f"the configuration of {model} can't be read",
+        "give the folder of a model of transformers, or a name that the hub knows",
+    ):
+        config = AutoConfig.from_pretrained(base_of(model) or model)
+    with errors_as(
+        TrainingConfigError,
+        f"{model} can't be built with these settings",
+        "give a vision-language model, and check lora"
+        if args.lora
+        else "give a vision-language model",
+    ):
+        weights = weights_of(config, args)
     text = config.get_text_config()
     spread = machine.gpus if machine.sharding in ("fsdp", "zero3") else 1
     states = machine.gpus if machine.sharding != "ddp" else 1

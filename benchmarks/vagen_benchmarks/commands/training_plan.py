@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import os
 from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
-from vagen_adapters.errors import TrainingConfigError, errors_as
+from vagen_adapters.errors import TrainingConfigError
 from vagen_benchmarks.commands.printing import err, out
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ def machine_of(gibibytes: float | None, gpus: int, sharding: str) -> Machine:
     from vagen_adapters.ppo.plan import GIB, Machine
 
     if gibibytes is not None:
+        if not math.isfinite(gibibytes):
+            raise TrainingConfigError(f"--gpu-memory {gibibytes} is no size; give GiB, such as 80")
         return Machine(gpus, round(gibibytes * GIB), sharding)
     if torch.cuda.is_available():
         return Machine(gpus, torch.cuda.get_device_properties(0).total_memory, sharding)
@@ -43,10 +46,11 @@ def print_plan(model: str, config: Any, machine: Machine, *, on_gpu: bool) -> No
         TrainingConfigError: weights that are spread so can't be trained with these settings, or it
             doesn't fit; a change that helps is named.
     """
+    from vagen_adapters.ppo.plan import make_plan
     from vagen_adapters.ppo.start_checks import check_sharding
 
     check_sharding(machine.sharding, config)
-    plan = _made(model, config, machine, on_gpu=on_gpu)
+    plan = make_plan(model, config, machine, on_gpu=on_gpu)
     _print(plan)
     if not plan.fits:
         raise TrainingConfigError(_advice(model, config, plan))
@@ -58,6 +62,7 @@ def check_plan(model: str, config: Any) -> None:
     Raises:
         TrainingConfigError: what surely is held at once doesn't fit.
     """
+    from vagen_adapters.ppo.plan import make_plan
     from vagen_adapters.ppo.start_checks import check_sharding
 
     plugin = getattr(config, "deepspeed_plugin", None)
@@ -69,23 +74,12 @@ def check_plan(model: str, config: Any) -> None:
     else:
         machine = machine_of(None, config.world_size, sharding)
     check_sharding(sharding, config)
-    plan = _made(model, config, machine, on_gpu=not config.use_cpu)
+    plan = make_plan(model, config, machine, on_gpu=not config.use_cpu)
     _print(plan)
     if plan.certain > plan.machine.memory:
         raise TrainingConfigError(_advice(model, config, plan))
     if not plan.fits:
         err.print(f"this may not fit: {_advice(model, config, plan)}", soft_wrap=True)
-
-
-def _made(model: str, config: Any, machine: Machine, *, on_gpu: bool) -> Plan:
-    from vagen_adapters.ppo.plan import make_plan
-
-    with errors_as(
-        TrainingConfigError,
-        f"the configuration of {model} can't be read",
-        "give the folder of a model of transformers, or a name that the hub knows",
-    ):
-        return make_plan(model, config, machine, on_gpu=on_gpu)
 
 
 def _print(plan: Plan) -> None:

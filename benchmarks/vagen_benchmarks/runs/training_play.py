@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vagen_benchmarks.agents.base import Call
+from vagen_benchmarks.errors import RunFolderError, StorageError
 from vagen_benchmarks.runs.episode import Ended, Episode
 from vagen_benchmarks.runs.protocol import Protocol, Task, episode_key, make_task
 from vagen_benchmarks.runs.run_folder import RunWriter
@@ -56,17 +57,18 @@ class TrainingPlay:
             owners = {name: self._single(each, name) for name, each in episodes.items()}
         tasks = {task.label: task for task in owners.values()}
         protocol = Protocol(tuple(tasks.values()), ({"name": agent},))
-        with RunWriter(folder, protocol) as writer:
-            writer.note("start", at=_now())
-            for name, episode in episodes.items():
-                turns = turns_of(episode)
-                task = owners[name]
-                seed = episode.level.seed
-                key = (episode_key(agent, task, seed, 0), agent, task.label, task.split, seed, 0)
-                calls = [_thoughts(each) for each in episode.turns]
-                stored = Episode.played(key, turns, calls, _end_of(episode, turns))
-                writer.add(stored, _pictures(turns))
-            writer.note("end", at=_now(), scored=writer.scored)
+        try:
+            with RunWriter(folder, protocol) as writer:
+                writer.note("start", at=_now())
+                for name, episode in episodes.items():
+                    _add(writer, agent, owners[name], episode, turns_of(episode))
+                writer.note("end", at=_now(), scored=writer.scored)
+        except RunFolderError as error:  # which tells how benchmarks go on
+            reason = str(error.__cause__ or error)
+            raise StorageError(
+                f"{folder} can't be written: {reason}. Make room there, and repeat the command "
+                "with --resume auto"
+            ) from error
 
     def _base(self, episode: PPOEpisode) -> Task:
         level = episode.level
@@ -85,6 +87,14 @@ class TrainingPlay:
         return dataclasses.replace(
             base, label=f"{base.label} {name}", first_seed=episode.level.seed
         )
+
+
+def _add(writer: RunWriter, agent: str, task: Task, episode: PPOEpisode, turns: list[Turn]) -> None:
+    seed = episode.level.seed
+    key = (episode_key(agent, task, seed, 0), agent, task.label, task.split, seed, 0)
+    calls = [_thoughts(each) for each in episode.turns]
+    stored = Episode.played(key, turns, calls, _end_of(episode, turns))
+    writer.add(stored, _pictures(turns))
 
 
 def _end_of(episode: PPOEpisode, turns: Sequence[Turn]) -> Ended | None:
