@@ -101,6 +101,7 @@ RLOO = {"advantage": "rloo", "group_size": 2}
         ({"save_strategy": "steps", "save_steps": 3}, "a multiple of the 2 updates"),
         ({"max_steps": 7}, "max_steps=7 is not valid: it must be left out: 1 rollouts make it 2"),
         ({"temperature": 0.0}, "temperature=0.0"),
+        ({"max_tokens": 4096}, "max_tokens=4096 .* less than max_length=4096"),
         ({"eval_rollouts": -1}, "eval_rollouts=-1"),
         ({"load_best_model_at_end": True}, "eval_rollouts keeps the best"),
         ({"torch_compile_backend": "inductor"}, "torch_compile_backend=.* compiled anew"),
@@ -115,6 +116,10 @@ RLOO = {"advantage": "rloo", "group_size": 2}
         ),
         ({"environments": []}, "a list of at least one"),
         ({"vllm_options": {"url": "x"}}, "left out without generation=vllm"),
+        (
+            {"generation": "vllm", "vllm_options": {"gpu_memory_utilization": "much"}},
+            "vllm_options: gpu_memory_utilization='much' is not valid",
+        ),
         (
             {"generation": "vllm-server", "vllm_options": {"ulr": "x"}},
             "no entry 'ulr'.* Did you mean 'url'",

@@ -40,6 +40,7 @@ def with_signal(number, at_call, name):
         (signal.SIGTERM, 3, "_make_experience", 4),  # when nothing looks any more before the end
     ],
 )
+@pytest.mark.timeout(1800)  # three trainings, beside whatever else the machine does
 def test_after_a_signal_a_training_goes_on_to_the_same_weights(
     number, at_call, method, left, tiny_folder, tmp_path
 ):

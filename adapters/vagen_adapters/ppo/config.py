@@ -45,6 +45,11 @@ LOGGING_STEPS = 10
 """Updates between two logs by TRL's default."""
 SAVE_STEPS = 500
 """Updates between two checkpoints by transformers' default."""
+COUNTED = {
+    "gpu_memory_utilization": Annotated[float, Field(gt=0, le=1)],
+    "enable_sleep_mode": bool,
+}
+"""Options of vLLM that the plan of a training's memory reads."""
 WITH_CRITIC = (
     "token_gae",
     "dual_discount_gae",
@@ -327,6 +332,8 @@ class MultiTurnPPOConfig(_BaseConfig):
                 "all, last:N or summary:K, answers, and reasoning= with max_thinking_tokens only: "
                 "pictures stay in their observations",
             )
+        if self.max_tokens >= self.max_length:
+            self._refuse("max_tokens", f"less than max_length={self.max_length}")
         if self.max_thinking_tokens + self.max_tokens >= self.max_length:
             self._refuse(
                 "max_thinking_tokens",
@@ -433,6 +440,9 @@ class MultiTurnPPOConfig(_BaseConfig):
             self._refuse(
                 "vllm_options", "left out without generation=vllm or generation=vllm-server"
             )
+        if self.generation == "vllm":  # what the plan counts with; vLLM looks at the others
+            counted = {name: each for name, each in self.vllm_options.items() if name in COUNTED}
+            check_entries("vllm_options", counted, COUNTED)
         if self.generation == "vllm-server":
             check_entries(
                 "vllm_options", self.vllm_options, {"url": str, "weights_folder": str | Path | None}

@@ -178,9 +178,10 @@ class RolloutWorker:
         reasons = Counter(episode.failure for episode in episodes if episode.failure is not None)
         if reasons.total() > MOST_FAILED * len(episodes):
             reason, times = reasons.most_common(1)[0]
+            fix = "resume from the last checkpoint" if number else "begin again"
             raise TrainingDataError(
                 f"{reasons.total()} of {len(episodes)} episodes of rollout {number} failed; "
-                f"{times} of them with: {reason}. Fix that and resume from the last checkpoint"
+                f"{times} of them with: {reason}. Fix that and {fix}"
             )
 
     def play_ahead(self, number: int, update: int, version: int) -> None:
