@@ -96,8 +96,8 @@ def run(*words):
         (["--plan", "-s", "reasoning_credit=span"], "reasoning_credit='span' credits sentences"),
         (["--plan", "-s", "lr_scheduler_type=cosine_with_min_lr"], "min_lr"),
         (["-s", "use_cpu=true", "--plan", "--gpus", "8"], "add --gpu-memory"),
-        (["--plan", "--gpu-memory", "nan"], "--gpu-memory nan is no size"),
-        (["--plan", "-s", 'lora={{"r": 4, "target_modules": ["x"]}}'], "and check lora"),
+        (["--plan", "--gpu-memory", "inf"], "--gpu-memory inf is no size"),
+        (["--plan", "--model", "{text}"], "can't be built: ValueError"),
         (["--recipe", "vagen-full", "-s", "use_cpu=true"], "--without-reasoning-reward"),
         (["--recipe", "vagen-bas"], "Did you mean 'vagen-base'"),
         (["--recipe", "{own_toml}"], "own.toml extends itself"),
@@ -112,6 +112,8 @@ def test_what_cannot_be_trained_is_said_in_one_line(words, reason, folder, tmp_p
     shutil.copytree(folder, tmp_path / "cut")
     weights = tmp_path / "cut" / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-100])
+    (tmp_path / "text").mkdir()
+    (tmp_path / "text" / "config.json").write_text('{"model_type": "gpt2"}')
     (tmp_path / "own.toml").write_text(f'extends = "{tmp_path}/own.toml"\n')
     (tmp_path / "bad.toml").write_text("settings = []\n")
     (tmp_path / "zero.json").write_text('{"zero_optimization": {"stage": 2}}')

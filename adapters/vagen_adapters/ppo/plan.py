@@ -124,10 +124,8 @@ def make_plan(
         config = AutoConfig.from_pretrained(base_of(model) or model)
     with errors_as(
         TrainingConfigError,
-        f"{model} can't be built with these settings",
-        "give a vision-language model, and check lora"
-        if args.lora
-        else "give a vision-language model",
+        f"{model} can't be built",
+        "give the folder or name of a vision-language model",
     ):
         weights = weights_of(config, args)
     text = config.get_text_config()
