@@ -86,11 +86,11 @@ for file in "$@"; do
     openenv/Dockerfile)
         ! curl -s http://127.0.0.1:8000 >/dev/null || { echo "port 8000 is taken: end what listens there"; exit 1; }
         set -m
-        images run "$of" -- python server.py &
+        images run "$of" -- python server.py 2>"$work/server.log" &
         server=$!
         set +m
         for _ in $(seq 60); do curl -sf http://127.0.0.1:8000/health >/dev/null && break; sleep 1; done
-        kill -0 $server
+        kill -0 $server || { cat "$work/server.log"; exit 1; }
         images run "$of" -- python -c "$openenv_episode"
         echo "$file: served an episode to OpenEnv's client"
         ;;

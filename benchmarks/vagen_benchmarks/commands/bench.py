@@ -11,7 +11,13 @@ import typer
 from vagen_adapters.context import ContextPolicy
 from vagen_benchmarks.agents.factory import make_agents
 from vagen_benchmarks.commands import options
-from vagen_benchmarks.commands.options import Names, OptionPairs, parse_options, read_temperature
+from vagen_benchmarks.commands.options import (
+    Names,
+    OptionPairs,
+    parse_extra,
+    parse_options,
+    read_temperature,
+)
 from vagen_benchmarks.commands.printing import err
 from vagen_benchmarks.commands.running import play_job
 from vagen_benchmarks.errors import ProtocolError, RunFolderError
@@ -121,7 +127,7 @@ def bench(
     arguments = {
         **locals(),
         "temperature": read_temperature(temperature),
-        "extra": parse_options(extra) or None,
+        "extra": parse_extra(extra) or None,
     }
     plan = load_plan(protocol) if protocol else None
     if plan is not None:
@@ -241,4 +247,4 @@ def resume(
         (each for each in reversed(run_read.journal()) if each["event"] == "asked"), {}
     )
     how = {name: begun.get(name) for name in HOW} | changed
-    raise typer.Exit(play_job(made_again(run_read, how, parse_options(extra))))
+    raise typer.Exit(play_job(made_again(run_read, how, parse_extra(extra))))

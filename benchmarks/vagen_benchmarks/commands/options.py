@@ -94,9 +94,11 @@ Penalty = Annotated[
 ]
 
 
-def parse_options(pairs: Sequence[str] | None) -> dict[str, Any]:
+def parse_options(
+    pairs: Sequence[str] | None, what: str = "option", example: str = "max_turns=5"
+) -> dict[str, Any]:
     """`["max_turns=5", "split=val"]` to keyword options; values are JSON, None, True or False where
-    they can be.
+    they can be. `what` and `example` are the error's.
 
     Raises:
         ProtocolError: one has no `=`.
@@ -106,8 +108,8 @@ def parse_options(pairs: Sequence[str] | None) -> dict[str, Any]:
         name, found, value = pair.partition("=")
         if not found or not name:
             raise ProtocolError(
-                f"option {pair.partition(':')[0]!r} is not valid: write NAME=VALUE, such as "
-                "max_turns=5"
+                f"{what} {pair.partition(':')[0]!r} is not valid: write NAME=VALUE, such as "
+                f"{example}"
             )
         try:
             options[name.strip()] = json.loads(
@@ -116,6 +118,11 @@ def parse_options(pairs: Sequence[str] | None) -> dict[str, Any]:
         except ValueError:
             options[name.strip()] = value
     return options
+
+
+def parse_extra(pairs: Sequence[str] | None) -> dict[str, Any]:
+    """Fields of a request, as `parse_options` reads them."""
+    return parse_options(pairs, "field", "top_k=20")
 
 
 def read_temperature(text: str | None) -> float | str | None:
