@@ -115,6 +115,11 @@ def test_a_place_whose_episode_ends_begins_another(tiny_folder, tmp_path):
     assert history(trainer, "rollout/paused") == pytest.approx([1 / 2, 1 / 3])
 
 
+def test_a_binary_reward_takes_no_further_one(tmp_path):
+    with pytest.raises(TrainingConfigError, match="binary_reward=True pays nothing beside"):
+        MultiTurnPPOTrainer("none", config(tmp_path, binary_reward=True), score=lambda turn: ())
+
+
 def test_success_is_all_that_a_binary_reward_pays(tiny_folder, tmp_path):
     environments = lake(max_turns=2, format_reward=0.5, step_reward=-0.1)
     run = {"environments": environments, "rollouts": 1, "binary_reward": True}

@@ -27,6 +27,12 @@ def check_start(
             "is given; pass one as score (see reasoning.ReasoningScore), take a recipe "
             "that has one, or set 'turn'"
         )
+    if args.binary_reward and has_score:
+        raise TrainingConfigError(
+            "binary_reward=True pays nothing beside the solution, and a further reward is given, "
+            "which would be asked and dropped; leave one out (a recipe's by "
+            "--without-reasoning-reward)"
+        )
     if args.lora and base_of(model) is not None:
         raise TrainingConfigError(
             f"{model} holds adapters already (lora), and new ones would be of the model without "
