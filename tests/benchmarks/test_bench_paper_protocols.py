@@ -34,6 +34,9 @@ class OfOneEnvironment(Oracle):
         if env_id != "vagen/FrozenLake-v0":
             raise ProtocolError(f"not trained on {env_id}")
 
+    def remarks(self, env_id, options, config):
+        return ["max_turns=8 as in its training"]
+
 
 def small(name, episodes=2):
     """A protocol of the package with its grids alone, short."""
@@ -61,6 +64,9 @@ def test_a_trained_model_plays_the_environments_of_its_training(tmp_path):
     folder = played(plan, tmp_path / "run", agents)
     tasks = {(episode.agent, episode.task.split()[0]) for episode in folder.episodes()}
     assert tasks == {("runs/lake", GRIDS[0]), ("oracle", GRIDS[0]), ("oracle", GRIDS[1])}
+    page = write_report(folder).read_text()
+    assert "runs/lake on FrozenLake-v0:</b> max_turns=8 as in its training" in page
+    assert "oracle on FrozenLake-v0:</b>" not in page
     table = plan_table(plan, runs.rows(tmp_path / "run"))
     lake = next(row for row in table.rows if row.name == "runs/lake")
     assert lake.values[0].value == 1

@@ -514,6 +514,13 @@ def test_one_command_begins_goes_on_and_finds_that_it_is_finished(folder, tmp_pa
     assert run(*words).exception is None
     assert (out / "model.safetensors").exists()
     assert "holds the trained model already" in run(*words).output
+    for other, told in (
+        ("entropy_coef=0.1", "entropy_coef=0.0, not 0.1"),
+        ("value_clip=null", "value_clip=0.5, not None"),
+    ):
+        error = run(*words, "-s", other).exception
+        assert isinstance(error, TrainingConfigError)
+        assert f"was trained with {told}; name another folder" in str(error)
 
 
 def test_adapters_are_merged_by_one_command_and_start_the_next_training(folder, tmp_path):

@@ -22,6 +22,7 @@ from vagen_benchmarks.commands.options import (
 from vagen_benchmarks.commands.printing import err
 from vagen_benchmarks.commands.training_folders import (
     EXTRA,
+    check_finished,
     check_model,
     check_out,
     finish,
@@ -139,10 +140,11 @@ def train(
     if plan:
         print_plan(start, config, machine_of(gpu_memory, gpus, sharding), on_gpu=True)
         return
+    about = {"recipe": recipe, "model": start, "reasoning_reward": _as_json(rewards)}
     if resume == "auto" and is_finished(out):
+        check_finished(out, {**about, "settings": config.to_dict()})
         typer.echo(f"{out} holds the trained model already")
         return
-    about = {"recipe": recipe, "model": start, "reasoning_reward": _as_json(rewards)}
     _run(config, start, resume, rewards, about)
 
 

@@ -4,7 +4,10 @@ long begins.
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from vagen_adapters.errors import TrainingConfigError, errors_as
 from vagen_benchmarks.agents.trained import BEST
@@ -72,6 +75,22 @@ def finish(out: Path) -> None:
 def is_finished(out: Path) -> bool:
     """Whether a training in this folder has come to its end."""
     return (out / FINISHED).is_file()
+
+
+def check_finished(out: Path, card: Mapping[str, Any]) -> None:
+    """Raise TrainingConfigError if the model in a folder was trained otherwise than the card says:
+    a command of a sweep that names another's folder.
+    """
+    from vagen_adapters.ppo.checkpoints import changes
+
+    as_stored = json.loads(json.dumps(card, default=str))
+    if changed := changes(out, as_stored):
+        told = "; ".join(
+            f"{name}={there!r}, not {here!r}" for name, (there, here) in changed.items()
+        )
+        raise TrainingConfigError(
+            f"--out {out} holds a model that was trained with {told:.600}; name another folder"
+        )
 
 
 def _holds_model(out: Path) -> bool:

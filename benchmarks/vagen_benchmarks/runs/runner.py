@@ -131,9 +131,14 @@ class _Run:
 
     def begin(self, agents: Sequence[Agent], skipped: Sequence[Skipped]) -> None:
         """Write the start to the journal and load the budget with what earlier calls have spent."""
-        self.folder.note(
-            "start", at=_now(), skipped=[vars(entry) for entry in skipped], **_machine()
-        )
+        remarks = {
+            f"{agent.name} on {task.label.removeprefix('vagen/')}": told
+            for agent in agents
+            for task in self.folder.protocol.tasks_of(agent.name)
+            if (told := agent.remarks(task.env_id, task.options, task.config))
+        }
+        missing = [vars(entry) for entry in skipped]
+        self.folder.note("start", at=_now(), skipped=missing, remarks=remarks, **_machine())
         prices = {agent.name: agent.price for agent in agents if agent.calls_a_model}
         self.budget = RunBudget(prices, self.policy.max_dollars, self.policy.max_total_tokens)
         of_key = {

@@ -166,7 +166,7 @@ def _made(
     if unfitting:
         return (
             None,
-            f"its agent's profile sets {', '.join(unfitting)}, which isn't how a reply is written",
+            f"its agent sets {', '.join(unfitting)}, which isn't how a reply is written",
         )
     try:
         return task.make(options), ""
