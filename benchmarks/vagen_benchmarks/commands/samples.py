@@ -40,7 +40,8 @@ def filter_samples(
     """Filter samples as V-Triune does (appendix A): by rules, and by pass@k of a model.
 
     First let the model play each sample several times: `vagen bench -e sample -o dataset=DATASET
-    -o split_by=all -o iou_threshold=0.5 --repeats 8 -n COUNT -a MODEL --out RUN`.
+    -o split_by=all -o iou_threshold=0.5 --repeats 8 -n COUNT -a MODEL --out RUN` (16 times for
+    boxes in the paper).
 
     Example: `vagen filter-samples raw.parquet --run runs/pass8 --out kept.parquet`
     """
