@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import multiprocessing
 import os
 import signal
@@ -139,6 +140,16 @@ def test_the_actions_of_the_environment_are_boxes_of_either_kind():
     assert read("```json\n[{'a': 1}]\n```", 0, 9).text == "[{'a': 1}]"
     for nothing in ("7", "\\boxed{}", "] [", "\\boxed{7"):
         assert read(nothing, 0, 9).code == "unknown_action"
+
+
+def test_rows_of_mixed_data_may_have_the_parameters_of_detection():
+    parameters = {"det_verifier_normalized": False, "det_reward_ratio": {"map": 0.0}}
+    given = sample("7")
+    model = dataclasses.replace(given.reward_model, verifier_parm=parameters)
+    assert score(dataclasses.replace(given, reward_model=model), "\\boxed{7}").accuracy == 1
+    model = dataclasses.replace(model, verifier_parm={"iou_threshold": 0.5})
+    with pytest.raises(VerifierError, match="unknown parameter"):
+        score(dataclasses.replace(given, reward_model=model), "\\boxed{7}")
 
 
 def test_a_truth_that_cant_be_read_is_the_datas_mistake(verifier):

@@ -12,7 +12,7 @@ import re
 import subprocess
 import sys
 import threading
-from typing import Any
+from typing import Any, ClassVar
 
 from vagen_envs.errors import MissingExtraError
 from vagen_envs.sample.answer import boxed
@@ -80,6 +80,12 @@ class MathVerifyVerifier(Verifier):
 
     name = "mathverify"
     modules = ("math_verify",)
+    parameters: ClassVar[frozenset[str]] = frozenset(
+        {"det_verifier_normalized", "det_reward_ratio"}
+    )
+    """Those of detection, which every verifier of the released code takes: rows of mixed data may
+    all have them. They change nothing here.
+    """
 
     def __init__(self, workers: int = 2, seconds: float = SECONDS) -> None:
         self.seconds = seconds
