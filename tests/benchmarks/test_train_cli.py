@@ -66,6 +66,8 @@ def run(*words):
         (["--model", "{bare}"], "holds a config.json but no weights"),
         (["--model", "{cut}"], "model.safetensors can't be read"),
         (["--resume", "{bare}"], "bare is no complete checkpoint: complete is missing"),
+        (["--resume", "nowhere"], "nowhere is no complete checkpoint: there is no such folder"),
+        (["--model", ""], "there is no model ''"),
         (["--out", "{file}"], "is a file; name a folder"),
         (["-s", "learning_rate=fast"], "learning_rate='fast' is not valid"),
         (["-s", "eval_rollout=2"], "eval_rollouts"),

@@ -124,6 +124,8 @@ def _fault(folder: Path) -> str | None:
     whole.
     """
     name = COMPLETE
+    if not folder.is_dir():
+        return "there is no such folder"
     if not (folder / COMPLETE).is_file():
         return f"{COMPLETE} is missing"
     try:

@@ -108,7 +108,7 @@ def train(
     from vagen_adapters.ppo.start_checks import check_start
 
     chosen = load_recipe(recipe)
-    start = model or chosen.model
+    start = chosen.model if model is None else model
     if start is None:
         raise TrainingConfigError(f"recipe {recipe} names no model; give --model")
     settings = parse_options(setting)
