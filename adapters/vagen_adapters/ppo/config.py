@@ -303,7 +303,8 @@ class MultiTurnPPOConfig(_BaseConfig):
         check_entries(RECOMPUTING_OPTIONS, recomputing, RECOMPUTING)
         if word_of(self.lr_scheduler_type) in BY_EVALUATIONS:
             mode = "max" if self.greater_is_better else "min"
-            self.lr_scheduler_kwargs = {"mode": mode, **(self.lr_scheduler_kwargs or {})}
+            given = self.lr_scheduler_kwargs or {}  # type: ignore[has-type]
+            self.lr_scheduler_kwargs = {"mode": mode, **given}
 
     @property
     def context_policy(self) -> ContextPolicy:
