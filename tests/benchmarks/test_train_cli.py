@@ -261,6 +261,8 @@ def test_a_plan_is_without_warnings_and_without_what_it_would_be_trained_with(fo
     """Neither the optimiser's library nor weights need be here."""
     words = ["--plan", "--gpu-memory", "80", "-s", "optim=adamw_bnb_8bit"]
     words += ["-s", 'gradient_checkpointing_kwargs={"use_reentrant": false}']
+    words += ["-s", "gradient_checkpointing=true"]
+    words += ["-s", 'lora={"r": 4, "target_modules": "all-linear"}']
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         done = run("--model", folder, "--out", tmp_path / "out", *words)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import functools
+import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -411,7 +412,12 @@ def with_adapters(model: Any, settings: Mapping[str, Any], seed: int) -> Any:
 
     try:
         # PEFT draws from the global generators; what they give later stays as it was.
-        with torch.random.fork_rng([model.device] if model.device.type == "cuda" else []):
+        with (
+            torch.random.fork_rng([model.device] if model.device.type == "cuda" else []),
+            warnings.catch_warnings(),
+        ):
+            # PEFT reads a property by the name that it had before transformers 5.20.
+            warnings.filterwarnings("ignore", "`is_gradient_checkpointing`", FutureWarning)
             torch.manual_seed(seed)
             return get_peft_model(model, LoraConfig(**settings))
     except (TypeError, ValueError) as error:

@@ -288,8 +288,7 @@ class RolloutWorker:
             )
             kind = KeepingSampler if keeps else TransformersSampler
             return kind(policy, self.encoder, vision_cache=self.model.vision_cache)
-        if args.generation == "vllm":
-            need("generation=vllm", "vllm", "vllm")
+        need(f"generation={args.generation}", "vllm", "vllm")  # also what speaks with a server
         from vagen_adapters.ppo.vllm_samplers import VLLMSampler, VLLMServerSampler
 
         dtype = "bfloat16" if args.bf16 else str(policy.dtype).removeprefix("torch.")
