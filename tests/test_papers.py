@@ -175,6 +175,11 @@ def test_a_report_of_a_training_is_drawn(tmp_path):
     )
     assert f"{folder}:frequentsentences" in both
     assert f"{tmp_path}/seed1/full:frequentsentences" in both
+    for name, told in (("figure.txt", "ends in .png"), ("none/figure.png", "can't be written")):
+        words = ["train-report", str(folder), "--out", str(tmp_path / name)]
+        refused = str(typer_testing.CliRunner().invoke(app, words).exception)
+        assert told in refused
+        assert "resume" not in refused
     short = tmp_path / "short"
     runs.play(short / "play" / "rollout-000000", [Random()], ["frozenlake"], episodes=1)
     refused = typer_testing.CliRunner().invoke(app, ["train-report", str(short)])

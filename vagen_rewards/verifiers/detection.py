@@ -6,7 +6,7 @@ import functools
 import json
 import math
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from vagen_envs.bounds import Several, Whole
 from vagen_envs.errors import NotBoxesError
@@ -154,7 +154,7 @@ def picture_size(sample: Sample) -> tuple[int, int]:
     """
     if sample.images:
         return sample.images[0].size
-    told = sample.extra_info.get(PICTURE_SIZE)
+    told: Any = sample.extra_info.get(PICTURE_SIZE)
     if not _SIZE.admits(told):
         raise VerifierError(
             "verifier_parm['det_verifier_normalized'] needs the picture's size, and the sample "

@@ -10,12 +10,12 @@ from typing import Annotated
 import typer
 
 from vagen_benchmarks.commands.printing import make_table, out
-from vagen_benchmarks.errors import RunFolderError
+from vagen_benchmarks.errors import ProtocolError, RunFolderError, StorageError
 from vagen_benchmarks.results.training_words import FEWEST, Course, course_of
-from vagen_benchmarks.runs.run_folder import storing
 from vagen_envs.extras import need
 
 COLUMNS = 3
+SUFFIXES = (".png", ".svg", ".pdf")
 
 
 def train_report(
@@ -36,6 +36,8 @@ def train_report(
     Example: `vagen train-report runs/full runs/base --out figure8.png`
     """
     need("vagen train-report", "ppo", "matplotlib")
+    if path.suffix not in SUFFIXES:
+        raise ProtocolError(f"--out {path}: a figure's name ends in {', '.join(SUFFIXES)}")
     courses = [course_of(folder, sentences) for folder in folders]
     if len({course.name for course in courses}) < len(courses):  # such as seed0/full, seed1/full
         courses = [
@@ -47,8 +49,10 @@ def train_report(
             f"there is nothing to draw of {', '.join(map(str, folders))}: no checkpoint, whose log "
             f"has the success, and fewer than {FEWEST} replies; train for longer"
         )
-    with storing(path):
+    try:
         _draw(courses, path)
+    except OSError as error:
+        raise StorageError(f"--out {path} can't be written: {error.strerror or error}") from error
     for course in courses:
         _print_sentences(course)
     out.print(f"figure: {path.resolve()}", soft_wrap=True)
