@@ -3,9 +3,8 @@ states.
 
 A state's own description answers K questions (`vagen_rewards.owed`). A text is right (+1), wrong
 (-1) or silent (0) about each, and each answer is paid minus its mean over the comparison states
-(`vagen_rewards.comparison`). The sum is divided by what K answers of a full description are worth
-on average, so that a full description earns 1 on average, and a text that doesn't depend on the
-state 0.
+(`vagen_rewards.comparison`). The sum is divided by what K answers of a full description are worth:
+of this state's, or on average if that is more. A text that doesn't depend on the state earns 0.
 """
 
 from __future__ import annotations
@@ -104,11 +103,17 @@ def score_of(part: Part, facts: Sequence[Fact], step: Step, groups: Sequence[Gro
     for question, said in found.to.items():
         value = combined([each.held for each in said])
         facts_of = tuple([each.fact for each in said])
-        kept = part == "world_modeling" and were_true(facts_of, step)
-        if value < 0 or (value > 0 and question in questions and not kept):
-            mean = _mean(groups, facts_of)
-            gain += value - (mean if value > 0 else max(mean, RARELY_RIGHT))
-    return max(LOWEST, min(1.0, gain / (_worth(groups) * max(1, len(questions)))))
+        if value <= 0 or part == "grounding" or not were_true(facts_of, step):
+            gain += _paid(value, _mean(groups, facts_of), question in questions)
+    own = math.fsum([1 - _mean(groups, (fact,)) for fact in questions.values()])
+    return max(LOWEST, min(1.0, gain / max(own, _worth(groups) * max(1, len(questions)))))
+
+
+def _paid(value: float, mean: float, is_owed: bool) -> float:
+    """What an answer earns. To name what the state doesn't say costs what may be there."""
+    if value > 0:
+        return value - mean if is_owed else 0.0
+    return value - max(mean, RARELY_RIGHT) if value < 0 else -max(mean, 0.0)
 
 
 def _mean(groups: Sequence[Group], facts: tuple[Fact, ...]) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
@@ -12,9 +13,9 @@ from vagen_rewards.reader.claims import Part
 from vagen_rewards.reader.navigation import Seen
 from vagen_rewards.transitions import Step, owed_by, value_of
 
-FEW, PRIOR = 8, 0.4
-"""Where an answer counts in fewer comparison states, the missing ones have this mean: seven of ten
-visible things in Navigation are ahead.
+MARGIN = 1.0
+"""Standard errors that are added to a mean. Comparison states are few and always the same, so that
+an agent that doesn't look could learn the answers whose means are too low by chance.
 """
 
 Described = Mapping[tuple[frozenset[Fact], frozenset[Fact]], int]
@@ -22,9 +23,19 @@ Described = Mapping[tuple[frozenset[Fact], frozenset[Fact]], int]
 
 
 class Found(NamedTuple):
-    """In how many states an answer counts, and the weights of those where it is right and wrong."""
+    """The states where an answer isn't what was true before a turn and still is.
 
-    states: float
+    Attributes:
+        states: how many.
+        decided: those that say whether it is right.
+        weight: of all.
+        right: weight of those in which it is right.
+        wrong: weight of those in which it is wrong.
+    """
+
+    states: int
+    decided: int
+    weight: float
     right: float
     wrong: float
 
@@ -50,12 +61,17 @@ class Group(ABC):
         """How the answers to one question are in the states where they count."""
 
     def mean(self, facts: tuple[Fact, ...]) -> float:
-        """The mean value of the answers to one question where they count, -1 to 1."""
+        """The mean value of the answers to one question, with its margin, -1 to 1.
+
+        A state that doesn't say whether an answer is right counts with 0: otherwise naming
+        whatever may be there would earn.
+        """
         if facts not in self._means:
-            states, right, wrong = self.found(facts)
-            weight = (right + wrong) / states if states else 1.0
-            missing = weight * max(0.0, min(FEW, self.size) - states)
-            self._means[facts] = (right - wrong + PRIOR * missing) / (right + wrong + missing)
+            found = self.found(facts)
+            mean = (found.right - found.wrong) / found.weight if found.states else 0.0
+            spread = (found.decided + 1) / (found.states + 1)
+            error = math.sqrt(spread / max(1, found.states))
+            self._means[facts] = min(1.0, mean + MARGIN * error)
         return self._means[facts]
 
 
@@ -90,8 +106,9 @@ class CountedGroup(Group):
     def found(self, facts: tuple[Fact, ...]) -> Found:
         (fact, *_) = facts
         right = self._right.get(fact, 0.0)
-        wrong = self._weight - self._kept.get(fact, 0.0) - right
-        return Found(self.size - self._states_kept[fact], right, wrong)
+        weight = self._weight - self._kept.get(fact, 0.0)
+        states = self.size - self._states_kept[fact]
+        return Found(states, states, weight, right, weight - right)
 
 
 class AskedGroup(Group):
@@ -110,16 +127,21 @@ class AskedGroup(Group):
         self.owed = Counter(fact for each in owed for fact in each)
         weights = [1 / max(1, len(each)) for each in owed]
         self._all = list(zip(steps, weights, strict=True))
+        self._weight = math.fsum(weights)
         self._excerpts: dict[str, list[tuple[Step, float]]] = {}
 
     def found(self, facts: tuple[Fact, ...]) -> Found:
         about = self._about(facts[0]) if isinstance(facts[0], Seen) else self._all
         weighed = [(value_of(self.part, facts, step), weight) for step, weight in about]
-        values = [value for value, _ in weighed]
+        kept = [weight for value, weight in weighed if value is None]
+        right = [weight for value, weight in weighed if value is not None and value > 0]
+        wrong = [weight for value, weight in weighed if value is not None and value < 0]
         return Found(
-            len(values) - values.count(0.0),
-            sum([weight for value, weight in weighed if value > 0]),
-            sum([weight for value, weight in weighed if value < 0]),
+            self.size - len(kept),
+            len(right) + len(wrong),
+            self._weight - math.fsum(kept),
+            math.fsum(right),
+            math.fsum(wrong),
         )
 
     def _about(self, fact: Seen) -> list[tuple[Step, float]]:

@@ -240,10 +240,10 @@ def _navigation_answers(state: Any, facts: Sequence[Fact]) -> Iterator[Answer | 
     from vagen_rewards.reader.navigation import Seen
 
     for fact in facts:
-        name = _resolved(state, fact) if isinstance(fact, Seen) else ""
-        if not name or not isinstance(fact, Seen):
+        if not isinstance(fact, Seen):
             yield fact
             continue
+        name = _resolved(state, fact) or fact.name
         if fact.ways:
             plain = Seen(name, fact.ways)
             yield Answer((name, "direction"), plain, plain.holds(state))

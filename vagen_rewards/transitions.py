@@ -33,14 +33,14 @@ def owed_by(part: Part, step: Step) -> dict[Question, Fact]:
     }
 
 
-def value_of(part: Part, facts: Sequence[Fact], step: Step) -> float:
-    """How right the answers to one question are in a state: 1, 0 or -1; what was true before a turn
-    is worth nothing.
+def value_of(part: Part, facts: Sequence[Fact], step: Step) -> float | None:
+    """How right the answers to one question are in a state: 1, -1, or 0 if it doesn't say. `None`
+    for what was true before a turn and still is.
     """
     if part == "grounding":
         return combined([fact.holds(step.before) for fact in facts])
     value = combined([fact.holds(step.after) for fact in facts])
-    return 0.0 if value > 0 and were_true(facts, step) else value
+    return None if value > 0 and were_true(facts, step) else value
 
 
 def combined(verdicts: Sequence[bool | None]) -> float:

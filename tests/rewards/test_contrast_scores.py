@@ -7,10 +7,18 @@ import pytest
 
 import vagen_envs  # noqa: F401
 from vagen_envs.frozen_lake.state import FrozenLakeState
+from vagen_rewards import groups
 from vagen_rewards.contrast import Contrast, contrast_for, score_of
 from vagen_rewards.groups import AskedGroup, CountedGroup
 from vagen_rewards.reader import read
 from vagen_rewards.transitions import Step
+
+
+@pytest.fixture(autouse=True)
+def _without_margin(monkeypatch):
+    """Means are those of the groups."""
+    monkeypatch.setattr(groups, "MARGIN", 0.0)
+
 
 SIDES = {"ul": (0, 0), "ur": (0, 2), "dl": (2, 0), "dr": (2, 2), "u": (0, 1), "d": (2, 1)}
 
@@ -38,8 +46,8 @@ def facts(text, part="grounding"):
     return [claim.key for claim in reading.claims]
 
 
-def score(text, *groups, side="dr", part="grounding", step=None):
-    return score_of(part, facts(text, part), step or still(side), groups or (ALL,))
+def score(text, *compared, side="dr", part="grounding", step=None):
+    return score_of(part, facts(text, part), step or still(side), compared or (ALL,))
 
 
 BELOW, ABOVE = "The target is below the player.", "The target is above the player."
@@ -105,6 +113,31 @@ def test_where_nothing_is_owed_a_false_fact_costs_as_if_one_were():
 def test_no_score_is_above_one():
     """Of a rare kind, the owed facts are worth more than those of a usual state."""
     assert score(f"{BELOW} {RIGHT}", asked("ul", "ul", "ul", "ul")) == 1.0
+
+
+def test_where_little_changes_elsewhere_each_fact_still_moves_the_score():
+    """The same actions may do nothing in other levels: what this state owes is worth more there."""
+    step = Step(board("ul"), board("dr"))
+    group = AskedGroup("world_modeling", [still("ul")] * 8)
+    texts = (f"{BELOW} {RIGHT}", BELOW, f"{BELOW} {LEFT}", ABOVE, f"{ABOVE} {LEFT}")
+    found = [score(text, group, part="world_modeling", step=step) for text in texts]
+    assert found[0] == 1.0
+    assert found == sorted(set(found), reverse=True)
+
+
+def test_few_comparison_states_leave_a_margin():
+    """A chance deviation of their means isn't paid: half of four states may be half of the truth."""
+    few, many = (asked("ul", "ur", "dl", "dr", *["ul", "ur", "dl", "dr"] * n) for n in (0, 99))
+    exact = [group.mean((facts(BELOW)[0],)) for group in (few, many)]
+    groups.MARGIN = 1.0
+    few, many = (asked("ul", "ur", "dl", "dr", *["ul", "ur", "dl", "dr"] * n) for n in (0, 99))
+    margins = [group.mean((facts(BELOW)[0],)) for group in (few, many)]
+    assert exact == [0.0, 0.0]
+    assert margins == pytest.approx([0.5, 0.05])
+    assert score(f"{BELOW} {RIGHT}", few) == 1.0
+    assert score(f"{BELOW} {LEFT}", few) < score(f"{BELOW} {LEFT}", many) < 0
+    kept = AskedGroup("world_modeling", [still("dr")] * 8)
+    assert kept.mean((facts(BELOW)[0],)) == 1.0, "no state says what it is worth"
 
 
 def test_of_several_groups_the_one_in_which_an_answer_is_right_more_often_counts():

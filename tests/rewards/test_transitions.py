@@ -57,7 +57,7 @@ def test_of_a_drawing_an_observation_owes_the_target_and_a_prediction_the_drawin
         ("grounding", [ABOVE], -1),
         ("grounding", [RIGHT], -1),
         ("grounding", [BELOW, ABOVE], -1),
-        ("world_modeling", [BELOW], 0),
+        ("world_modeling", [BELOW], None),
         ("world_modeling", [RIGHT], 1),
         ("world_modeling", [LEFT], -1),
         ("world_modeling", [ABOVE], -1),
@@ -65,7 +65,7 @@ def test_of_a_drawing_an_observation_owes_the_target_and_a_prediction_the_drawin
         ("world_modeling", [BELOW, RIGHT], 1),
     ],
 )
-def test_an_answer_is_as_right_as_its_worst_and_what_was_true_is_worth_nothing(part, said, value):
+def test_an_answer_is_as_right_as_its_worst_and_what_was_true_has_none(part, said, value):
     assert value_of(part, facts(*said), STEP) == value
 
 
