@@ -190,6 +190,12 @@ def test_the_command_says_what_it_cannot_filter(tmp_path):
     columns = '{"question": "prompt", "answer": "answer"}'
     assert invoke(questions, "--out", kept, "--columns", columns).exit_code == 0
     assert [each.reward_model.truth for each in read_samples(kept)] == ["5"]
+    folder = tmp_path / "both"
+    for name in ("train", "test"):
+        folder.mkdir(exist_ok=True)
+        (folder / f"{name}.jsonl").write_text(f'{{"question": "2 + 3 {name}?", "answer": "5"}}')
+    both = invoke(folder, "--out", tmp_path / "both.parquet", "--columns", columns)
+    assert "the splits test, train, which become one" in both.output
     assert "JSON object" in str(invoke(questions, "--out", kept, "--columns", "a=b").exception)
     assert ".parquet" in str(invoke(kept, "--out", tmp_path / "kept.jsonl").exception)
     below = invoke(kept, "--out", questions / "kept.parquet").exception

@@ -12,6 +12,7 @@ import typer
 from vagen_benchmarks.commands.printing import err, make_table, out
 from vagen_benchmarks.errors import ProtocolError, StorageError
 from vagen_benchmarks.runs.run_folder import RunFolder
+from vagen_envs import tables
 from vagen_envs.extras import need
 from vagen_envs.sample.env import SampleEnv
 from vagen_envs.sample.reading import read_samples
@@ -49,6 +50,7 @@ def filter_samples(
 
     if path.suffix != ".parquet":
         raise ProtocolError(f"--out {path}: what is kept is Parquet; let its name end in .parquet")
+    _warn_of_splits(dataset)
     rewards = None if run is None else _rewards(RunFolder(run))
     faults = Counter[str]()
     kept = []
@@ -67,6 +69,19 @@ def filter_samples(
         raise ProtocolError(f"{dataset}: no sample is left, so nothing is written")
     _write(kept, path)
     out.print(f"{len(kept)} samples in {path}", soft_wrap=True)
+
+
+def _warn_of_splits(dataset: Path) -> None:
+    """One file has no splits, and samples of a test would be trained on."""
+    files = tables.files_below(dataset) if dataset.is_dir() else []
+    splits = {split for file in files if (split := tables.split_of_file(file, dataset))}
+    if len(splits) > 1:
+        err.print(
+            f"{dataset} has the splits {', '.join(sorted(splits))}, which become one in --out; "
+            "filter them one by one",
+            style="yellow",
+            soft_wrap=True,
+        )
 
 
 def _columns(text: str) -> dict[str, str]:
