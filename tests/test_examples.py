@@ -121,9 +121,9 @@ def test_the_notebook_runs_from_top_to_bottom(here, monkeypatch):
     assert all(not each["outputs"] for each in cells if each["cell_type"] == "code")
     monkeypatch.setattr(subprocess, "run", in_this_process)
     script = here / "notebook.py"
-    script.write_text(
-        "\n\n".join("".join(each["source"]) for each in cells if each["cell_type"] == "code")
-    )
+    code = ["".join(each["source"]) for each in cells if each["cell_type"] == "code"]
+    assert code[0].startswith("%pip install ")
+    script.write_text("\n\n".join(code[1:]))
     shown = run(script)
     assert "solved: True" in shown
     assert re.search(r"^oracle +100%", shown, re.MULTILINE)
