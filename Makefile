@@ -37,7 +37,7 @@ lint:  ## Style, types, the direction of imports, and functions that are too com
 	$(BIN)/lint-imports
 	$(BIN)/python scripts/measure_house.py --complexity
 
-PROTOCOLS := ladder-sokoban ladder-frozenlake ladder-navigation ladder-primitiveskill ladder-svgreconstruction sample paper
+PROTOCOLS := ladder-sokoban ladder-frozenlake frozenlake-short ladder-navigation ladder-primitiveskill ladder-svgreconstruction sample paper
 results:  ## Play the scripted agents under each protocol of docs/results.md, verify the runs and add their rows: hours
 	@$(PYTHON) scripts/setup.py bench
 	for each in $(PROTOCOLS); do $(BIN)/vagen bench -p $$each --out runs/results/$$each && \
