@@ -30,6 +30,12 @@ def with_signal(number, at_call, name):
     return type("Signalled", (MultiTurnPPOTrainer,), {name: act})
 
 
+@pytest.fixture(scope="module")
+def uninterrupted(tiny_folder, tmp_path_factory):
+    """The weights of a training that nothing ends."""
+    return weights(trained(tiny_folder, tmp_path_factory.mktemp("whole"), **RUN))
+
+
 @pytest.mark.parametrize(
     ("number", "at_call", "method", "left"),
     [
@@ -40,17 +46,16 @@ def with_signal(number, at_call, name):
         (signal.SIGTERM, 3, "_make_experience", 4),  # when nothing looks any more before the end
     ],
 )
-@pytest.mark.timeout(1800)  # three trainings, beside whatever else the machine does
+@pytest.mark.timeout(1800)  # beside ten other processes one took over five minutes
 def test_after_a_signal_a_training_goes_on_to_the_same_weights(
-    number, at_call, method, left, tiny_folder, tmp_path
+    number, at_call, method, left, tiny_folder, uninterrupted, tmp_path
 ):
-    whole = trained(tiny_folder, tmp_path / "whole", **RUN)
     out, before = tmp_path / "stopped", signal.getsignal(number)
     cls = with_signal(number, at_call, method)
     stopped = cls(tiny_folder, config(out, **SIGNALLED), score=likes_short_words)
     if method == "_make_experience":  # the last rollout: there is no further one to leave out
         stopped.train()
-        same(weights(whole), weights(stopped))
+        same(uninterrupted, weights(stopped))
         return
     with pytest.raises(StoppedBySignalError, match=f"after update {left or 0} of 6"):
         stopped.train()
@@ -59,7 +64,7 @@ def test_after_a_signal_a_training_goes_on_to_the_same_weights(
     assert (last and last.name) == (left and f"checkpoint-{left}")
     resumed = MultiTurnPPOTrainer(tiny_folder, config(out, **SIGNALLED), score=likes_short_words)
     resumed.train(resume_from_checkpoint=True)
-    same(weights(whole), weights(resumed))
+    same(uninterrupted, weights(resumed))
 
 
 class AsksToSave(TrainerCallback):
