@@ -46,7 +46,7 @@ def uninterrupted(tiny_folder, tmp_path_factory):
         (signal.SIGTERM, 3, "_make_experience", 4),  # when nothing looks any more before the end
     ],
 )
-@pytest.mark.timeout(1800)  # beside ten other processes one took over five minutes
+@pytest.mark.timeout(1800)  # trainings take some 15 CPU seconds, and machines may be loaded
 def test_after_a_signal_a_training_goes_on_to_the_same_weights(
     number, at_call, method, left, tiny_folder, uninterrupted, tmp_path
 ):
