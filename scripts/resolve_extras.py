@@ -18,7 +18,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 TOGETHER = ("vllm,serve", "vllm,bench", "verl,bench", "inspect,bench", "verifiers,bench",
-            "openenv,bench", "openenv,serve", "rllib,bench", "all,sb3,torchrl,inspect")  # fmt: skip
+            "openenv,bench", "openenv,serve", "bench,inspect,openenv", "rllib,bench",
+            "all,sb3,torchrl,inspect")  # fmt: skip
 
 
 def main() -> None:
