@@ -31,8 +31,12 @@ SECOND_THOUGHTS = frozenset(_FILE["answers"]["own"].split())
 OWN = frozenset(f"{_FILE['answers']['own']} {_FILE['answers']['fields']}".split())
 ACTION_NOUNS = frozenset(_FILE["parts"]["noun"].split())
 SPEAKERS = frozenset(_FILE["answers"]["speakers"].split())
-KEYS: list[str] = _FILE["answers"]["keys"]
-BESIDE = frozenset(_FILE["answers"]["beside"])
+_KEYS: dict[str, list[str]] = {name: words.split() for name, words in _FILE["keys"].items()}
+SUREST = frozenset(_KEYS["surest"])
+KEYS = (*_KEYS["surest"], *_KEYS["one"], *_KEYS["several"])
+"""Keys of JSON whose values are actions, the surest first."""
+CALLED, ARGUMENTS, TIMES = _KEYS["called"], _KEYS["arguments"], _KEYS["times"]
+BESIDE, RATINGS = frozenset(_KEYS["beside"]), frozenset(_KEYS["ratings"])
 ANSWER_TAGS = frozenset(_FILE["tags"]["answer"])
 THINKING_TAGS: tuple[str, ...] = tuple(_FILE["tags"]["thinking"])
 SYNONYMS: dict[str, str] = _by_word(_FILE["synonyms"])
