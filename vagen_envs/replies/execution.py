@@ -12,9 +12,8 @@ from vagen_envs.replies.actions import Action, ActionGrammar, Calls, Names, Refu
 from vagen_envs.replies.answer import Found
 from vagen_envs.replies.parsed import FORMAT_CODES, REFUSED_CODES, Problem
 from vagen_envs.replies.table import names_action, read_table
-from vagen_envs.replies.thinking import Span, blanked
-from vagen_envs.replies.turns import corrects
-from vagen_envs.replies.untagged import Candidate
+from vagen_envs.replies.tags import Span, blanked, code_spans, in_ascii
+from vagen_envs.replies.untagged import untagged_answers
 from vagen_envs.replies.vocabulary import JUDGED
 
 _WORD = re.compile(r"[\w-]+[.!]?")
@@ -40,74 +39,62 @@ class AnswerReader:
         if found.differ:
             message = "the reply has answers that differ; the last one after the thoughts counts"
             problems.append(Problem("answers_differ", message, 0, found.end))
-        if not found.tagged:
+        if not found.answer:
             return self._execute_untagged(text, plain, found, problems, begin)
         if self.parsing == "strict" and any(problem.code in FORMAT_CODES for problem in problems):
-            last = found.tagged[0][-1]
-            problems.append(
-                Problem("withheld", "nothing was executed because the format is broken", *last)
-            )
-            return (), found.tagged[0]
-        readings: list[tuple[tuple[Action, ...], Sequence[Span], list[Problem]]] = []
-        for group in found.tagged:
-            amiss: list[Problem] = []
-            actions: tuple[Action, ...] = ()
-            for span in group:
-                shown = plain if self.parsing == "lenient" else text
-                actions += self.read(shown, span, amiss, len(actions))
-            if any(problem.code == "unclear_answer" for problem in amiss):
-                actions = ()
-            readings.append((actions, group, amiss))
-        actions, answer, amiss = next((reading for reading in readings if reading[0]), readings[0])
-        problems += amiss
-        return actions, answer
+            message = "nothing was executed because the format is broken"
+            problems.append(Problem("withheld", message, *found.answer[-1]))
+            return (), found.answer
+        shown = plain if self.parsing == "lenient" else text
+        actions: tuple[Action, ...] = ()
+        for span in found.answer:
+            actions += self.read(shown, span, problems, len(actions))
+        unclear = any(problem.code == "unclear_answer" for problem in problems)
+        return () if unclear else actions, found.answer
 
     def _execute_untagged(
         self, text: str, plain: str, found: Found, problems: list[Problem], begin: int
     ) -> tuple[tuple[Action, ...], Sequence[Span]]:
         """As `execute`, of a reply without an answer that counts between the format's tags."""
-        if found.empty is None and found.unclear is None:
-            message = f"there is no {self._tagged('…')}"
-            problems.append(Problem("no_answer", message, begin, len(text)))
-        for candidate in (*found.untagged.whole, *found.untagged.ranked):
-            actions = self._read_loosely(plain, candidate.spans)
-            if not actions:
-                continue
-            if self._is_contested(plain, candidate, actions, found):
-                problems.append(self._unclear(*candidate.spans[-1]))
-                return (), candidate.spans
-            return self._limited(actions, candidate.end, problems), candidate.spans
         if found.unclear is not None:
             problems.append(self._unclear(*found.unclear))
             return (), (found.unclear,)
-        if found.empty is not None:
+        answer, actions = self._read_others(text, plain, found)
+        if found.empty is None:
+            message = f"there is no {self._tagged('…')}"
+            problems.append(Problem("no_answer", message, begin, len(text)))
+        elif not actions:
             problems.append(Problem("no_action", "the answer has no action", *found.empty))
             return (), (found.empty,)
-        for candidate in reversed(found.untagged.ranked):
-            if self._is_lenient and self._names_action(plain, candidate.spans[-1]):
-                problems.append(self._unclear(*candidate.spans[-1]))
-                break
-        return (), ()
+        if answer and not actions:
+            problems.append(self._unclear(*answer[-1]))
+        return self._limited(actions, answer[-1][1], problems) if actions else (), answer
 
-    def _is_contested(
-        self, text: str, chosen: Candidate, actions: Sequence[Action], found: Found
-    ) -> bool:
-        """Whether another answer differs from the chosen one without a correction between them: a
-        made-up next turn may stand there.
+    def _read_others(
+        self, text: str, plain: str, found: Found
+    ) -> tuple[Sequence[Span], list[Action]]:
+        """The answer that a reply gives in another form, with its actions; without any where it
+        isn't clear.
         """
-        nearest: tuple[int, bool] = (0, True)  # where the answer before ends, and whether it agrees
-        for other in (*found.untagged.ranked, *found.untagged.rivals):
-            if other.end > chosen.begin and other.begin < chosen.end:
-                continue
-            said = [action.text for action in self._read_loosely(text, other.spans)]
-            agrees = said == [action.text for action in actions]
-            if said and not agrees and other.begin >= chosen.end:
-                return True
-            if said and other.begin < chosen.begin:
-                nearest = max(nearest, (other.end, agrees))
-        end, agrees = nearest
-        gap = blanked(text, found.thinking.spans)[end : chosen.begin]
-        return not agrees and not corrects(gap)
+        if self.parsing != "lenient" or found.thinking.open_from is not None:
+            return (), []
+        said = blanked(in_ascii(text[: found.end]), found.hidden)
+        whole, parts, lines = untagged_answers(said, code_spans(said))
+        if whole is not None and (actions := self._read_loosely(plain, whole.spans)):
+            return whole.spans, actions
+        read = [(part.spans, self._read_loosely(plain, part.spans)) for part in parts]
+        read = [(spans, actions) for spans, actions in read if actions]
+        bare = [self._read_loosely(plain, line.spans) for line in lines]
+        said_by = [*filter(None, bare), *(actions for _, actions in read)]
+        texts = {tuple(action.text for action in actions) for actions in said_by}
+        if read and len(texts) == 1:
+            return read[-1]
+        unclear = [spans for spans, _ in read] or [
+            part.spans
+            for part in parts
+            if self._is_lenient and self._names_action(plain, part.spans[-1])
+        ]
+        return unclear[-1] if unclear else (), []
 
     def read(
         self, text: str, span: Span, problems: list[Problem], before: int = 0

@@ -13,9 +13,17 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from vagen_envs.replies.actions import Action, ActionGrammar, Calls, Names
-from vagen_envs.replies.answer import Found, find_answers
+from vagen_envs.replies.answer import Found, find_answer
 from vagen_envs.replies.execution import AnswerReader, Parsing
-from vagen_envs.replies.layouts import FIELDS, STRATEGIES, Format, Layout, Strategy
+from vagen_envs.replies.layouts import (
+    FIELDS,
+    STRATEGIES,
+    Format,
+    Layout,
+    Strategy,
+    format_problems,
+    native_end,
+)
 from vagen_envs.replies.parsed import FORMAT_CODES, ParsedTurn, Problem
 from vagen_envs.replies.reference import ReferenceParser, released_rule
 from vagen_envs.replies.tags import (
@@ -25,12 +33,10 @@ from vagen_envs.replies.tags import (
     check_tags,
     field_text,
     find_tags,
-    format_problems,
     in_ascii,
     tag_pattern,
     without_tokens,
 )
-from vagen_envs.replies.thinking import count_marks, native_end
 
 Reasoning = Literal["optional", "required"]
 NativeThinking = Literal["reject", "allow"]
@@ -152,68 +158,38 @@ class Grammar:
             return self._read_as_released(text, self._reference)
         if not self._format.free_thought:  # else what stands before an answer may reject it
             pieces = tag_pattern(self.tags).split(text)
-            first = 0
             places = self._format.places.get(tuple(pieces[1::2]))
-            if places is None and (first := self._first_of_reply(text, pieces)):
-                places = self._format.places.get(tuple(pieces[first + 1 :: 2]))
-            if places is not None:
-                parsed = self._read_exact(text, pieces[first:], places, "".join(pieces[:first]))
-                if parsed is not None:
-                    return parsed
+            parsed = self._read_exact(pieces, places) if places is not None else None
+            if parsed is not None:
+                return parsed
         return self._read_any(text)
 
-    def _first_of_reply(self, text: str, pieces: list[str]) -> int:
-        """The first piece after a model's own thinking, 0 if there is none that is plain to see."""
-        opening, closing = f"<{self.tags[0]}>", f"</{self.tags[0]}>"
-        opened = pieces[1:4:2] == [opening, closing] and not pieces[0].strip()
-        first = 4 if opened else 2 if pieces[1:2] == [closing] else 0
-        withheld = self.parsing == "strict" and self.native_thinking == "reject"
-        if not first or withheld or "<" in "".join(pieces[:first:2]):
-            return 0
-        marks = sum(pieces[1::2].count(tag) for tag in (opening, closing))
-        return first if count_marks(text, self.tags) == marks else 0
-
-    def _native_problems(self, native: str) -> list[Problem]:
-        if not native or self.native_thinking == "allow":
-            return []
-        message = "text of a thinking model stands before the reply"
-        return [Problem("native_thinking", message, 0, len(native))]
-
-    def _read_exact(
-        self, text: str, pieces: list[str], places: dict[int, str], native: str
-    ) -> ParsedTurn | None:
+    def _read_exact(self, pieces: list[str], places: dict[int, str]) -> ParsedTurn | None:
         """The quick way for a reply whose tags are exactly those wanted. `None` if its texts are
         amiss.
 
         Args:
-            text: the reply.
-            pieces: of what follows a model's own thinking: text, tag, text, tag, …, text.
+            pieces: of the reply: text, tag, text, tag, …, text.
             places: the field of each piece.
-            native: a model's own thinking, with its tags.
         """
         texts: dict[str, str] = {}
-        start = end = 0
+        span = (0, 0)
         for i in range(0, len(pieces), 2):
             name = places.get(i)
-            piece = pieces[i].strip()
-            if name is None:
-                if piece:
-                    return None
-                continue
-            texts[name] = piece
-            if name == "answer":
-                start = len(native) + sum(map(len, pieces[:i]))
-                end = start + len(pieces[i])
-            elif not piece:
+            texts[name or ""] = piece = pieces[i].strip()
+            is_field = name is not None
+            if name != "answer" and bool(piece) != is_field:  # text outside, or an empty field
                 return None
-        problems = self._native_problems(native)
-        actions = self._reader.read(text, (start, end), problems)
-        thought = self._without_tags(native) or "" if native else None
-        return _turn(texts, thought, actions, problems)
+            if name == "answer":
+                start = sum(map(len, pieces[:i]))
+                span = (start, start + len(pieces[i]))
+        problems: list[Problem] = []
+        actions = self._reader.read("".join(pieces), span, problems)
+        return _turn(texts, None, actions, problems)
 
     def _read_any(self, text: str) -> ParsedTurn:
         """The careful way, which names every problem."""
-        found = find_answers(text, self.tags, loosely=self.parsing == "lenient")
+        found = find_answer(text, self.tags)
         plain = without_tokens(text, self.tags)
         if isinstance(
             self.actions, Names | Calls
@@ -229,7 +205,9 @@ class Grammar:
             begin = native_end(text, found.tags, found.thinking, self._format.sequences)
             tags = [tag for tag in found.tags if tag.start >= begin]
             native = self._without_tags(text[:begin]) or "" if begin else None
-            problems += self._native_problems(text[:begin])
+            if begin and self.native_thinking == "reject":
+                message = "text of a thinking model stands before the reply"
+                problems.append(Problem("native_thinking", message, 0, begin))
         if self.strategy in ("no_think", "free_think"):  # other tags in their text are just text
             tags = [tag for tag in tags if tag.name in ("think", "answer")]
         shown = plain if self.layout == "untagged" else text
@@ -265,7 +243,7 @@ class Grammar:
         """
         begin = max(begin, found.fields_from)
         if self.layout == "flat" and name == "prediction":  # it follows its answer
-            begin = max(begin, found.tagged[0][0][0] if found.tagged else 0)
+            begin = max(begin, found.answer[0][0] if found.answer else 0)
         if name == "think" and self.layout != "untagged":
             for start, end in reversed(found.thinking.spans):
                 own = [tag for tag in tags if tag.name == "think" and start <= tag.start < end]

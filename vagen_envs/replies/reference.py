@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from vagen_envs.replies.thinking import Span
+from vagen_envs.replies.tags import Span
 
 MARK = "<image>"
 Rule = Literal["whole", "either", "anywhere"]

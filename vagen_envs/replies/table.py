@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from vagen_envs.replies.actions import Action, ActionGrammar, Calls, Names
 from vagen_envs.replies.tags import in_ascii, without_tokens
-from vagen_envs.replies.tokens import Token, Tokens, undressed, without_hidden
+from vagen_envs.replies.tokens import Token, tokens_of, without_hidden
 from vagen_envs.replies.tool_calls import values
 
 _LONGEST = 2_000  # characters of an answer that is read, so that time stays linear
@@ -39,6 +39,7 @@ _GAP = re.compile(  # between two actions: no word where a comma or the like is 
     r" | [SDH]*[PR][SPRDH(]*[LXWGBKCDESPR(]* )?",
     re.VERBOSE,
 )
+_HEADING = re.compile(r"[LWGBK]C")
 _REASON = re.compile(
     r"(?:[CDPRHS(]+|(?=[JK]))(?=[BGLXWKJM]*[VJKG])(?=[BGLXWKJV]*[VM])[BKJVMGWLX]+(?=[)SPRH]|$)[)]*"
 )
@@ -46,11 +47,10 @@ _REASON = re.compile(
 _REMARK = re.compile(r"[HD(][BKJVMGWL]+(?=[)SPRH]|$)[)]*")
 """Beside a call a thing is named alone too, as in "pick(1, 2, 3)  # red cube"."""
 _END = re.compile(r"[SPRCDH)]*\Z")
-_LAST_LINES = re.compile(r"(?:P[)]*R|RR)(?:[LQXWGBKSPRDH(]*C)?+[SPRDH(]*(?=[AN])[^LQWGBKJVM?]*\Z")
-"""Nothing but actions, with a heading or none, after a sentence's end or an empty line."""
-_NO_BARE_LIST = re.compile(r"[LQXWGBKJVM]|N[PCD)]+A")
-_SENTENCE = re.compile(r"(?:[LQXWGBKSPRDH(]*C)?+[^LQWGBKJVM]*[LQWGBKJVM]")
-"""Words beyond a heading such as "Plan:", which leads to all the lines that follow it."""
+_LAST_LINES = re.compile(r"(?:P[)]*R|RR)[SPRDH(]*(?=[AN])[^LQWGBKJVM?]*\Z")
+"""Nothing but actions after a sentence's end or an empty line."""
+_AFTER_A_LIST = re.compile(r"N[PCD)]+A[^N]*(?:P[)]*R|RR)[SPRDH(]*A")
+_WORDS = re.compile(r"[LQXWGBKJVM]")
 
 
 def read_table(
@@ -87,8 +87,8 @@ def read_table(
 
 def names_action(text: str, grammar: ActionGrammar) -> bool:
     """Whether a text, which may say anything else too, names an action."""
-    plain = undressed(in_ascii(without_tokens(text[:_LONGEST])), ",", grammar)
-    return any(token.action for token in Tokens(plain, 0, grammar).tokens())
+    plain = in_ascii(without_tokens(text[:_LONGEST]))
+    return any(token.action for token in tokens_of(plain, 0, ",", grammar))
 
 
 def _is_menu(piece: str, separator: str, grammar: ActionGrammar, found: list[Action]) -> bool:
@@ -104,21 +104,19 @@ def _is_menu(piece: str, separator: str, grammar: ActionGrammar, found: list[Act
 
 def _read(piece: str, offset: int, separator: str, grammar: ActionGrammar) -> list[Action] | None:
     """The actions of an answer that isn't JSON; `None` if it has no form of the table."""
-    tokens = Tokens(undressed(piece, separator, grammar), offset, grammar).tokens()
+    tokens = tokens_of(piece, offset, separator, grammar)
     letters = "".join(token.letter for token in tokens)
-    calls = isinstance(grammar, Calls)
-    found = _listed(letters, tokens, calls)
-    last_lines = _LAST_LINES.search(letters)
-    if last_lines is None:
-        return found
-    at = last_lines.start()
-    said = _listed(letters[:at], tokens[:at], calls)
-    again = _listed(letters[at:], tokens[at:], calls)
-    if not said or not again:
-        return found
-    if [action.text for action in said] == [action.text for action in again]:
-        return again if _NO_BARE_LIST.search(letters[:at]) else found
-    return None if _SENTENCE.match(letters[:at]) else found
+    return None if _says_twice(letters) else _listed(letters, tokens, isinstance(grammar, Calls))
+
+
+def _says_twice(letters: str) -> bool:
+    """Whether bare actions follow sentences or a list, so that it isn't clear which of the two
+    count.
+    """
+    last = _LAST_LINES.search(letters)
+    before = letters[: last.start()] if last else ""
+    in_words = "A" in before and _WORDS.search(before) is not None
+    return in_words or _AFTER_A_LIST.search(letters) is not None
 
 
 def _listed(letters: str, tokens: list[Token], calls: bool) -> list[Action] | None:
@@ -176,10 +174,12 @@ def _begin(item: re.Match[str]) -> int:
 
 
 def _parted(gap: str, reasoned: bool) -> bool:
-    """Whether two actions are items of one list; after a reason a separator is due, and a second
-    label is none.
+    """Whether two actions are items of one list: after a reason a separator is due, and a second
+    heading takes back what stands before it.
     """
-    return "WC" not in gap and bool(_GAP.fullmatch(gap)) and bool(not reasoned or gap.strip("()D"))
+    if reasoned and not gap.strip("()D"):
+        return False
+    return _GAP.fullmatch(gap) is not None and _HEADING.search(gap) is None
 
 
 def _numbers_fit(items: list[_Item]) -> bool:

@@ -13,6 +13,7 @@ from vagen_envs.replies.vocabulary import (
     BESIDE,
     CALLED,
     KEYS,
+    MEASURES,
     RATINGS,
     SUREST,
     TIMES,
@@ -200,8 +201,11 @@ def _is_measure(value: Any) -> bool:
 
 def _numbers_in(value: Mapping[str, Any]) -> dict[str, Any]:
     """What counts or measures something that no known key names: `{"distance": 3}`."""
-    others = {key: held for key, held in value.items() if key not in _KNOWN}
-    return {key: held for key, held in others.items() if _is_measure(held) or _is_point(held)}
+    return {
+        key: held
+        for key, held in value.items()
+        if key in MEASURES or (key not in _KNOWN and (_is_measure(held) or _is_point(held)))
+    }
 
 
 def _is_point(value: Any) -> bool:

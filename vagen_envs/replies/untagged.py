@@ -5,10 +5,10 @@ bare actions.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from vagen_envs.replies.thinking import Span, within
+from vagen_envs.replies.tags import Span, within, without_tokens
 from vagen_envs.replies.tool_calls import json_spans, tool_call_spans
 from vagen_envs.replies.turns import end_of_reply, is_taken_back
 from vagen_envs.replies.vocabulary import ANSWER_TAGS, PARTS, words_of
@@ -30,9 +30,8 @@ _LABEL = re.compile(
 _SENTENCE_END = re.compile(r"[.!。][^\w\[\]?:,;]*\Z")  # markup and emoji may follow
 _LONGEST_END = 20  # characters
 _EMPTY_LINES = re.compile(r"\n\s*\n")
-_LEADS = frozenset(
-    ("lead", "claim", "order", "filler")
-)  # parts of words that may stand before a label
+_LEADS = frozenset(("lead", "claim", "order", "filler"))
+"""Parts of words that may stand before a label."""
 
 
 class Candidate(NamedTuple):
@@ -53,69 +52,49 @@ class Candidates(NamedTuple):
     """The answers that a reply may have without the format's tags.
 
     Attributes:
-        whole: the whole reply, but where it has calls with other words between them.
-        ranked: the surest form first; the first one that holds an action executes.
-        rivals: others, which don't execute, but may differ from the one that does.
+        whole: the whole reply, unless it has several calls with other words between them.
+        parts: answers in a form of their own: all that can be read have to agree.
+        lines: lines of bare actions, which don't execute, but may differ from the parts.
     """
 
-    whole: Sequence[Candidate] = ()
-    ranked: Sequence[Candidate] = ()
-    rivals: Sequence[Candidate] = ()
+    whole: Candidate | None
+    parts: Sequence[Candidate]
+    lines: Sequence[Candidate]
 
 
-def untagged_answers(original: str, plain: str, code: Sequence[Span]) -> Candidates:
-    """The whole reply, the last of other tags, calls, JSON, the last label, the last line.
-
-    Args:
-        original: the reply with blanks for its thoughts.
-        plain: the same without a template's tokens.
-        code: its code.
-    """
-    pairs = list(_other_pairs(original, code))
-    calls = list(_calls(original))
-    objects = [Candidate(start, [(start, end)]) for start, end in json_spans(plain)]
-    labels = list(_labels(plain))
-    answered = min((each.end for each in (*pairs, *calls, *objects, *labels)), default=None)
-    end = len(plain) if answered is None else end_of_reply(original, answered, ()).end
-
-    def given(found: Iterable[Candidate]) -> list[Candidate]:
-        """Those before the end, the last first."""
-        return [each for each in reversed(list(found)) if each.end <= end]
-
-    pairs = given(pairs)
-    calls = _joined(reversed(given(calls)), original)[::-1]
-    labels = given(labels)
-    lines = given(_lines(plain))
-    whole = Candidate(0, [(len(plain) - len(plain.lstrip()), end)])
-    ranked = [each for each in pairs[:1] if not is_taken_back(plain, *each.spans[0])]
-    ranked += [*calls[:1], *given(objects), *labels[:1]]
-    if not labels and end == len(plain):
-        ranked += [line for line in lines[:1] if _ends_a_text(plain, line)]
+def untagged_answers(said: str, code: Sequence[Span]) -> Candidates:
+    """Other tags, calls, JSON, labels and the last line of a reply with blanks for its thoughts."""
+    plain = without_tokens(said)
+    pairs = [match for match in _OTHER_PAIRS.finditer(said) if not within(match.start(), code)]
+    forms = (
+        [Candidate(pair.start(), [pair.span(str(pair.lastgroup))]) for pair in pairs],
+        _calls(said),
+        [Candidate(start, [(start, end)]) for start, end in json_spans(plain)],
+        list(_labels(plain)),
+    )
+    answered = min((each.end for form in forms for each in form), default=len(said))
+    end = end_of_reply(said, answered, ())
+    lines = [line for line in _lines(plain) if line.end <= end]
+    parts: list[Candidate] = []
+    for form in forms:
+        surer = sorted((part.begin, part.end) for part in parts)
+        parts += [each for each in form if each.end <= end and not within(each.begin, surer)]
+    if not forms[-1] and end == len(plain) and lines and _ends_a_text(plain, lines[-1]):
+        parts.append(lines[-1])
+    whole = Candidate(0, [(len(plain) - len(plain.lstrip()), end)]) if len(forms[1]) < 2 else None
     bare = [line for line in lines if _is_bare(plain[slice(*line.spans[0])])]
-    rivals = [*pairs[1:], *calls[1:], *labels[1:], *bare]
-    return Candidates([whole] if len(calls) < 2 else [], ranked, rivals)
+    return Candidates(whole, parts, bare)
 
 
-def _other_pairs(text: str, code: Sequence[Span]) -> Iterator[Candidate]:
-    for match in _OTHER_PAIRS.finditer(text):
-        if not within(match.start(), code):
-            yield Candidate(match.start(), [match.span(str(match.lastgroup))])
-
-
-def _calls(text: str) -> Iterator[Candidate]:
-    for span in tool_call_spans(text):
-        yield Candidate(span[0], [span])
-
-
-def _joined(calls: Iterable[Candidate], text: str) -> list[Candidate]:
-    """Calls with no words between them that may be another's are parts of one answer."""
+def _calls(text: str) -> list[Candidate]:
+    """Calls; those with nothing between them are parts of one answer."""
     found: list[Candidate] = []
-    for call in calls:
-        gap = text[found[-1].end : call.begin] if found else "?"
-        if found and all(word in PARTS for word in words_of(re.sub(r"<[^<>]*>", "", gap))):
-            found[-1] = Candidate(found[-1].begin, [*found[-1].spans, *call.spans])
+    for start, end in tool_call_spans(text):
+        gap = text[found[-1].end : start] if found else "?"
+        if re.sub(r"<[^<>]*>", "", gap).strip():
+            found.append(Candidate(start, [(start, end)]))
         else:
-            found.append(call)
+            found[-1] = Candidate(found[-1].begin, [*found[-1].spans, (start, end)])
     return found
 
 
@@ -146,4 +125,4 @@ def _ends_a_text(text: str, line: Candidate) -> bool:
 
 def _is_bare(line: str) -> bool:
     """Whether a line has no word that leads to an action or gives a reason for one."""
-    return all(PARTS.get(word, "thing") in ("thing", "order") for word in words_of(line))
+    return all(PARTS.get(word, "thing") in ("thing", "order", "number") for word in words_of(line))

@@ -24,7 +24,12 @@ def _by_word(lists: Mapping[str, str]) -> dict[str, str]:
 
 PARTS: dict[str, str] = _by_word(_FILE["parts"])
 """The part of a word in an answer."""
-COUNTS: dict[str, list[str]] = _FILE["counts"]
+NUMBERS = {
+    word: number
+    for name in ("number", "once")
+    for number, word in enumerate(_FILE["parts"][name].split(), 1)
+}
+"""The numbers that words stand for: "two" and "twice" for 2."""
 DENIALS = frozenset(_FILE["answers"]["denial"].split())
 JUDGED = DENIALS.union(_FILE["answers"]["verdict"].split())
 SECOND_THOUGHTS = frozenset(_FILE["answers"]["own"].split())
@@ -37,6 +42,7 @@ KEYS = (*_KEYS["surest"], *_KEYS["one"], *_KEYS["several"])
 """Keys of JSON whose values are actions, the surest first."""
 CALLED, ARGUMENTS, TIMES = _KEYS["called"], _KEYS["arguments"], _KEYS["times"]
 BESIDE, RATINGS = frozenset(_KEYS["beside"]), frozenset(_KEYS["ratings"])
+MEASURES = frozenset(_KEYS["measures"])
 ANSWER_TAGS = frozenset(_FILE["tags"]["answer"])
 THINKING_TAGS: tuple[str, ...] = tuple(_FILE["tags"]["thinking"])
 SYNONYMS: dict[str, str] = _by_word(_FILE["synonyms"])

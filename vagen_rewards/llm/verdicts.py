@@ -15,8 +15,7 @@ from string import Template
 from typing import Any
 
 from vagen_envs.replies import TAGS
-from vagen_envs.replies.tags import without_tokens
-from vagen_envs.replies.thinking import find_thinking
+from vagen_envs.replies.tags import find_thinking, without_tokens
 from vagen_rewards.errors import JudgeConfigError
 from vagen_rewards.llm.extract import OWN_RULES
 from vagen_rewards.scores import Score, Statement
