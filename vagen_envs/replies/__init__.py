@@ -1,9 +1,9 @@
 """Replies: from a model's text to a `ParsedTurn` and back.
 
-`grammar` conducts: `answer` finds the answer, `execution` reads it. An answer stands between the
-format's tags (`tagged`) or has another form (`untagged`); `turns` says where a made-up next turn
-begins. `tags` and `thinking` scan a text once each. `table` reads an answer by its `tokens`,
-`tool_calls` and `calls` read JSON and calls. `reference` holds VAGEN's released parsers.
+`grammar` conducts: `answer` finds the answer between the format's tags, `execution` reads it.
+`tags` says where tags and thoughts stand, `turns` what stands beside an answer, `layouts` what is
+wrong with the format. An answer in another form is found by `untagged`. `table` reads an answer by
+its `tokens`, `tool_calls` reads JSON and calls. `reference` holds VAGEN's released parsers.
 """
 
 from vagen_envs.replies.actions import (
