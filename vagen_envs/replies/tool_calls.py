@@ -158,7 +158,7 @@ class _Reader:
         """The actions of an object: of a call, or of the surest key that holds some."""
         if any(held is False for held in value.values()):  # {"action": …, "valid": false}
             return []
-        arguments = next((value[key] for key in ARGUMENTS if key in value), {})
+        arguments: Any = next((value[key] for key in ARGUMENTS if key in value), {})
         arguments = _loaded(arguments) if isinstance(arguments, str) else arguments
         given = {**_with_plain_keys(arguments), **value}
         numbers = _numbers_in(given)
