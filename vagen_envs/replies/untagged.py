@@ -4,8 +4,9 @@ bare actions.
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from vagen_envs.replies.tags import Span, within, without_tokens
@@ -65,25 +66,34 @@ class Candidates(NamedTuple):
 def untagged_answers(said: str, code: Sequence[Span]) -> Candidates:
     """Other tags, calls, JSON, labels and the last line of a reply with blanks for its thoughts."""
     plain = without_tokens(said)
-    pairs = [match for match in _OTHER_PAIRS.finditer(said) if not within(match.start(), code)]
-    forms = (
-        [Candidate(pair.start(), [pair.span(str(pair.lastgroup))]) for pair in pairs],
-        _calls(said),
-        [Candidate(start, [(start, end)]) for start, end in json_spans(plain)],
-        list(_labels(plain)),
-    )
-    answered = min((each.end for form in forms for each in form), default=len(said))
+    calls = _calls(said)
+    labels = list(_labels(plain))
+    objects = [Candidate(start, [(start, end)]) for start, end in json_spans(plain)]
+    forms = (list(_other_pairs(said, code)), calls, objects, labels)
+    answered = min((each.end for each in itertools.chain(*forms)), default=len(said))
     end = end_of_reply(said, answered, ())
     lines = [line for line in _lines(plain) if line.end <= end]
-    parts: list[Candidate] = []
-    for form in forms:
-        surer = sorted((part.begin, part.end) for part in parts)
-        parts += [each for each in form if each.end <= end and not within(each.begin, surer)]
-    if not forms[-1] and end == len(plain) and lines and _ends_a_text(plain, lines[-1]):
+    parts = [part for part in _apart(forms) if part.end <= end]
+    if not labels and end == len(plain) and _ends_a_text(plain, lines[-1:]):
         parts.append(lines[-1])
-    whole = Candidate(0, [(len(plain) - len(plain.lstrip()), end)]) if len(forms[1]) < 2 else None
+    whole = Candidate(0, [(len(plain) - len(plain.lstrip()), end)])
     bare = [line for line in lines if _is_bare(plain[slice(*line.spans[0])])]
-    return Candidates(whole, parts, bare)
+    return Candidates(whole if len(calls) < 2 else None, parts, bare)
+
+
+def _apart(forms: Iterable[Sequence[Candidate]]) -> list[Candidate]:
+    """Those that don't begin within one of a surer form, the surest form first."""
+    found: list[Candidate] = []
+    for form in forms:
+        surer = sorted((each.begin, each.end) for each in found)
+        found += [each for each in form if not within(each.begin, surer)]
+    return found
+
+
+def _other_pairs(text: str, code: Sequence[Span]) -> Iterator[Candidate]:
+    for match in _OTHER_PAIRS.finditer(text):
+        if not within(match.start(), code):
+            yield Candidate(match.start(), [match.span(str(match.lastgroup))])
 
 
 def _calls(text: str) -> list[Candidate]:
@@ -117,10 +127,13 @@ def _lines(text: str) -> Iterator[Candidate]:
         begin = gap.end()
 
 
-def _ends_a_text(text: str, line: Candidate) -> bool:
-    """Whether a line is the last one, after a paragraph that ends with a sentence."""
-    before = text[: line.begin].rstrip()
-    return not text[line.end :].strip() and _SENTENCE_END.search(before[-_LONGEST_END:]) is not None
+def _ends_a_text(text: str, last: Sequence[Candidate]) -> bool:
+    """Whether a line, if there is one, is the last one, after a paragraph that ends with a
+    sentence.
+    """
+    before = text[: last[0].begin].rstrip() if last else ""
+    is_last = bool(last) and not text[last[0].end :].strip()
+    return is_last and _SENTENCE_END.search(before[-_LONGEST_END:]) is not None
 
 
 def _is_bare(line: str) -> bool:
