@@ -191,9 +191,7 @@ class Grammar:
         """The careful way, which names every problem."""
         found = find_answer(text, self.tags)
         plain = without_tokens(text, self.tags)
-        if isinstance(
-            self.actions, Names | Calls
-        ):  # other grammars' actions are texts, which stay as they are
+        if isinstance(self.actions, Names | Calls):  # other actions are texts, left as they are
             plain = in_ascii(plain)
         problems: list[Problem] = []
         texts: dict[str, str | None] = {}
@@ -219,11 +217,8 @@ class Grammar:
             (name, self._field(text, tags, tag, found, begin))
             for tag, name in self._format.leaves.items()
         )
-        texts["answer"] = (
-            self.separator.join(text[start:end].strip() for start, end in answer)
-            if answer
-            else None
-        )
+        said = [text[start:end].strip() for start, end in answer]
+        texts["answer"] = self.separator.join(said) if answer else None
         return _turn(texts, native, actions, problems)
 
     def _after_free_thought(self, found: Found) -> tuple[list[Tag], int]:
