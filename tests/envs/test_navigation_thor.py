@@ -230,13 +230,14 @@ def test_a_player_that_fails_at_its_start_is_given_up(made, fault, cause):
     [
         ("dies at 9", "exit code 7|RuntimeError"),
         ("crashes at 9", "exit code -6|Error"),
-        ("hangs at 9", "no answer within 2 s|TimeoutError"),
+        ("hangs at 9", "no answer within 6 s|TimeoutError"),
         ("rubbish at 9", "RuntimeError"),
         ("none", r"exit code -9|RuntimeError"),
     ],
 )
 def test_a_player_that_fails_later_is_replaced(made, fault, cause):
-    env = made(fault, **({"thor_step_timeout": 2.0} if "hangs" in fault else {}))
+    # Also a sound player is slow on a busy machine.
+    env = made(fault, **({"thor_step_timeout": 6.0} if "hangs" in fault else {}))
     before, _ = env.reset(seed=0)
     broken = env._levels_of._player
     if fault == "none":
