@@ -46,14 +46,14 @@ RESTS_ON = (
     *("adam_beta1", "adam_beta2", "adam_epsilon"),
 )
 """The settings that a checkpoint's state rests on."""
-ONLY_HOW = frozenset(
+WITHOUT_EFFECT = frozenset(
     {
         *("num_envs", "env_threads", "packing", "attn_implementation"),
         *("eval_rollouts", "eval_episodes", "log_completions", "log_gradient_norms"),
         "save_total_limit",
     }
 )
-"""The trainer's own settings that change nothing that is learnt."""
+"""The trainer's own settings that don't change what is learnt."""
 BEST = "best"
 """The folder of the model that did best in evaluations."""
 EVALUATIONS = "evaluations.json"
@@ -167,15 +167,15 @@ def check_checkpoint(folder: Path, settings: Mapping[str, Any]) -> None:
 
 
 def changes(folder: Path, card: Mapping[str, Any]) -> dict[str, list[Any]]:
-    """What a training that goes on from a checkpoint has otherwise than the one before: recipe,
-    rewards and the trainer's own settings, each with its value there and here.
+    """How a training differs from the one that wrote a checkpoint: recipe, rewards and the
+    trainer's own settings, each with its value there and here.
 
     Args:
         folder: the checkpoint, with its card.
         card: of the training that goes on.
     """
     there = json.loads((folder / CARD).read_text(encoding="utf-8"))
-    own = inspect.get_annotations(MultiTurnPPOConfig).keys() - ONLY_HOW
+    own = inspect.get_annotations(MultiTurnPPOConfig).keys() - WITHOUT_EFFECT
     pairs = {name: [there.get(name), card.get(name)] for name in ("recipe", "reasoning_reward")}
     for name in sorted(own):
         pairs[name] = [there["settings"].get(name), card["settings"].get(name)]

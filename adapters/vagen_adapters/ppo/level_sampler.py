@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from vagen_adapters.ppo.environments import TrainingTask
 from vagen_adapters.ppo.episodes import LevelSeed, PPOEpisode, groups_of
@@ -74,6 +74,8 @@ class LevelSampler:
     `records` has the record of each task where levels are chosen by them.
     """
 
+    has_records: ClassVar[bool] = False
+
     def __init__(
         self,
         tasks: Sequence[TrainingTask],
@@ -84,7 +86,7 @@ class LevelSampler:
         self.tasks, self.seed, self.group_size = list(tasks), seed, group_size
         self.counts = counts or {}
         self._orders: dict[str, tuple[int, list[int]]] = {}
-        self.records: dict[str, TaskRecord] = {}
+        self.records = {task.name: TaskRecord() for task in tasks} if self.has_records else {}
 
     def levels(self, numbers: Sequence[int], first_group: int) -> list[LevelSeed]:
         """Levels for groups by their numbers in the training, `group_size` episodes each.
@@ -179,15 +181,7 @@ class DifficultySampler(LevelSampler):
     before.
     """
 
-    def __init__(
-        self,
-        tasks: Sequence[TrainingTask],
-        seed: int,
-        group_size: int,
-        counts: Mapping[str, int] | None = None,
-    ) -> None:
-        super().__init__(tasks, seed, group_size, counts)
-        self.records = {task.name: TaskRecord() for task in tasks}
+    has_records = True
 
     def shares(self) -> list[float]:
         """See `LevelSampler.shares`."""

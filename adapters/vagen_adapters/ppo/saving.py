@@ -184,8 +184,8 @@ class SavingTrainer(_BaseTrainer):
             self.stop_request.restore()
 
     def _note_changes(self, checkpoint: Path) -> None:
-        """Tell on the card, and in the log, what is otherwise from here on: a run of two halves is
-        no ablation.
+        """Record on the card, and log, which settings change from here on: such a run is no
+        ablation.
         """
         with checkpoints.reading(checkpoint):
             changed = checkpoints.changes(checkpoint, self.card)

@@ -173,8 +173,8 @@ class Agent(ABC):
     def remarks(
         self, env_id: str, options: Mapping[str, Any], config: Mapping[str, Any]
     ) -> list[str]:
-        """What who reads the figures should know of how the agent plays a task of these options,
-        which give this configuration.
+        """Notes for readers of the figures: how the agent plays a task of these options, which give
+        this configuration.
         """
         return []
 

@@ -103,8 +103,8 @@ class Trained(Agent):
     def remarks(
         self, env_id: str, options: Mapping[str, Any], config: Mapping[str, Any]
     ) -> list[str]:
-        """Where a run has it write as it wasn't trained to, or its training's options make the test
-        another one.
+        """Where the prompts and the reply format differ from those of its training, and where its
+        training's options change the test.
         """
         if env_id not in self._options:
             return []

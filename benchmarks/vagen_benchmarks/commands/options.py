@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from vagen_benchmarks.errors import ProtocolError
+from vagen_benchmarks.errors import ProtocolError, StorageError
 
 # 130 is 128 + SIGINT, as shells say it.
 EXIT_FAILED_EPISODES, EXIT_BAD_INPUT, EXIT_STOPPED, EXIT_INTERRUPTED = 1, 2, 3, 130
@@ -118,6 +119,15 @@ def parse_options(
         except ValueError:
             options[name.strip()] = value
     return options
+
+
+@contextlib.contextmanager
+def writing_out(path: Path) -> Iterator[None]:
+    """Name `--out` in an error of the file system."""
+    try:
+        yield
+    except OSError as error:
+        raise StorageError(f"--out {path} can't be written: {error.strerror or error}") from error
 
 
 def parse_extra(pairs: Sequence[str] | None) -> dict[str, Any]:

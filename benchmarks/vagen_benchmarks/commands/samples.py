@@ -9,8 +9,9 @@ from typing import Annotated, Any
 
 import typer
 
+from vagen_benchmarks.commands.options import writing_out
 from vagen_benchmarks.commands.printing import err, make_table, out
-from vagen_benchmarks.errors import ProtocolError, StorageError
+from vagen_benchmarks.errors import ProtocolError
 from vagen_benchmarks.runs.run_folder import RunFolder
 from vagen_envs import tables
 from vagen_envs.extras import need
@@ -126,11 +127,9 @@ def _write(samples: list[Sample], path: Path) -> None:
     from pyarrow import parquet
 
     table = pyarrow.Table.from_pylist([_row(each) for each in samples])
-    try:
+    with writing_out(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         parquet.write_table(table, path)
-    except OSError as error:
-        raise StorageError(f"--out {path} can't be written: {error.strerror or error}") from error
 
 
 def _row(sample: Sample) -> dict[str, Any]:

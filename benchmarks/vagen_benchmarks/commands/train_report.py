@@ -9,8 +9,9 @@ from typing import Annotated
 
 import typer
 
+from vagen_benchmarks.commands.options import writing_out
 from vagen_benchmarks.commands.printing import make_table, out
-from vagen_benchmarks.errors import ProtocolError, RunFolderError, StorageError
+from vagen_benchmarks.errors import ProtocolError, RunFolderError
 from vagen_benchmarks.results.training_words import FEWEST, Course, course_of
 from vagen_envs.extras import need
 
@@ -49,10 +50,8 @@ def train_report(
             f"there is nothing to draw of {', '.join(map(str, folders))}: no checkpoint, whose log "
             f"has the success, and fewer than {FEWEST} replies; train for longer"
         )
-    try:
+    with writing_out(path):
         _draw(courses, path)
-    except OSError as error:
-        raise StorageError(f"--out {path} can't be written: {error.strerror or error}") from error
     for course in courses:
         _print_sentences(course)
     out.print(f"figure: {path.resolve()}", soft_wrap=True)
