@@ -3,7 +3,7 @@
 `grammar` conducts: `answer` finds the answer between the format's tags, `execution` reads it.
 `tags` says where tags and thoughts stand, `turns` what stands beside an answer, `layouts` what is
 wrong with the format. An answer in another form is found by `untagged`. `table` reads an answer by
-its `tokens`, `tool_calls` reads JSON and calls. `reference` holds VAGEN's released parsers.
+its tokens, `tool_calls` reads JSON and calls. `reference` holds VAGEN's released parsers.
 """
 
 from vagen_envs.replies.actions import (

@@ -12,10 +12,15 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from vagen_envs.errors import did_you_mean
+from vagen_envs.replies.vocabulary import SYNONYMS
 from vagen_envs.seeding import HashStream
 
 Number = int | float
 _SHORTEST_ECHO = 3  # of two actions, both may well be meant
+_LONGEST_CALL = 300  # characters in brackets
+_LEADS = ("move", "go", "arrow")
+_WORDS = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*(?:[ _-][^\W\d_]+){0,2}")
+_BLANKS = re.compile("[ _-]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +98,9 @@ class Names:
             for name, written in zip(names, self.called, strict=True)
         }
         self._written = dict(zip(names, self.called, strict=True))
+        self._by_letters = {
+            _BLANKS.sub("", lower): written for lower, written in self._canonical.items()
+        }
 
     def __eq__(self, other: object) -> bool:
         return type(other) is type(self) and (other.names, other.called, other.exact) == (
@@ -111,6 +119,36 @@ class Names:
                 "unknown_action", f"{_short(piece)} is not an action; use one of {self.summary()}"
             )
         return Action(found[0], (), found[1], start, end)
+
+    def find(self, text: str, start: int, offset: int) -> Action | None:
+        """The action whose name begins at a place of a text, in up to three words or in other ones
+        than the prompt's, such as "go up" or "upward".
+
+        Args:
+            text: a part of a reply.
+            start: the place in it.
+            offset: where the text begins in the reply.
+        """
+        words = _WORDS.match(text, start)
+        if words is None:
+            return None
+        parts = _BLANKS.split(words[0])
+        end = words.end()
+        while parts:
+            name, called = self._meant(parts)
+            if name and (called == text[start:end] or not self.exact):
+                return Action(name, (), called, offset + start, offset + end)
+            end -= len(parts.pop()) + 1
+        return None
+
+    def _meant(self, words: Sequence[str]) -> tuple[str, str]:
+        plain = "".join(words).lower()
+        meant = "".join([SYNONYMS.get(word.casefold(), word) for word in words]).lower()
+        forms = [plain, meant]
+        if len(words) == 1:
+            forms += [f"move{meant}", *(plain.removeprefix(lead) for lead in _LEADS)]
+        found = filter(None, map(self._by_letters.get, forms))
+        return next(found, ("", ""))
 
     def written(self, name: str) -> str:
         """What replies call an action of the environment."""
@@ -140,6 +178,10 @@ class Calls:
     _CALL = re.compile(r"([A-Za-z_]\w*)\s*\(([^()]*)\)\s*\.?")  # a sentence may end with a call
     _NUMBER = re.compile(r"[+-]?(\d{1,12}(\.\d{0,12})?|\.\d{1,12})([eE][+-]?\d{1,3})?", re.ASCII)
 
+    _OPENED = re.compile(r"([A-Za-z]\w*)\s*[:=]?\s*(?=[(\[{])")
+    _POINT = re.compile(r"\s*\w+\s*[=:]\s*(?=[(\[{])")  # `position=(1, 2, 3)`
+    _KEYWORD = re.compile(r"[\"']?([A-Za-z])_?(\d*)[\"']?\s*[=:]\s*(.+)", re.DOTALL)
+
     def __init__(self, arity: Mapping[str, int], *, integers: bool = True) -> None:
         self.arity = dict(arity)
         self.integers = integers
@@ -163,6 +205,39 @@ class Calls:
                 return Refused("bad_argument", f"{_short(word)} in {name}(…) is not {kind}")
             args.append(value)
         return Action(name, tuple(args), call_text(name, args), start, end)
+
+    def find(self, text: str, start: int, offset: int) -> Action | None:
+        """The call that begins at a place of a text, whose numbers may stand in other brackets, be
+        named and have a unit.
+
+        Args:
+            text: a part of a reply.
+            start: the place in it.
+            offset: where the text begins in the reply.
+        """
+        opened = self._OPENED.match(text, start)
+        end = _closing(text, opened.end()) if opened else -1
+        if opened is None or end < 0:
+            return None
+        call = f"{opened[1]}({self._plain_numbers(text[opened.end() + 1 : end])})"
+        action = self.read(call, offset + start, offset + end + 1)
+        return None if isinstance(action, Refused) else action
+
+    def _plain_numbers(self, inside: str) -> str:
+        """The numbers of a call; "?" if it isn't known which is which.
+
+        Names are ordered as coordinates are: x, y, z, or x1, y1, z1, x2, y2, z2.
+        """
+        point = self._POINT.match(inside)
+        words = inside[point.end() if point else 0 :].split(",")
+        words = [word.strip(" \t\n[](){}") for word in words if word.strip()]
+        named = [match.groups() for match in map(self._KEYWORD.fullmatch, words) if match]
+        if named:
+            named.sort(key=lambda groups: (groups[1], groups[0]))
+            if len({groups[:2] for groups in named}) < len(words):
+                return "?"
+            words = [groups[2] for groups in named]
+        return ", ".join([word.removesuffix("mm").strip("\"' ") for word in words])
 
     def _number(self, word: str) -> Number | None:
         if not self._NUMBER.fullmatch(word):
@@ -205,6 +280,16 @@ class FreeText:
 def call_text(name: str, numbers: Sequence[Number]) -> str:
     """A call as an answer has it, such as `pick(62, -55, 20)`."""
     return f"{name}({', '.join(map(str, numbers))})"
+
+
+def _closing(text: str, opened: int) -> int:
+    """Where the bracket closes, -1 if it doesn't within some characters."""
+    depth = 0
+    for at in range(opened, min(len(text), opened + _LONGEST_CALL)):
+        depth += (text[at] in "([{") - (text[at] in ")]}")
+        if depth == 0:
+            return at
+    return -1
 
 
 def _signature(name: str, count: int) -> str:

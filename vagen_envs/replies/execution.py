@@ -79,6 +79,7 @@ class AnswerReader:
         if self.parsing != "lenient" or found.thinking.open_from is not None:
             return (), []
         said = blanked(in_ascii(text[: found.end]), found.hidden)
+        plain = blanked(plain[: found.end], found.hidden)
         whole, parts, lines = untagged_answers(said, code_spans(said))
         if whole is not None and (actions := self._read_loosely(plain, whole.spans)):
             return whole.spans, actions

@@ -1,35 +1,54 @@
 """Answers in another dress than the prompt's: the table in docs/replies.md, as one expression over
 an answer's tokens.
 
-Each token gets a letter by the part it has: `A` an action, `N` a number, `S` a separator and so on.
-A token without a part makes an answer unclear: English isn't read, so no word can reject an action
-that executes.
+Each token gets a letter by the part it has: `A` an action, `N` a number, `S` a separator; the parts
+of words stand in vocabulary.toml. A token without a part makes an answer unclear: English isn't
+read, so no word can reject an action that executes.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
-from vagen_envs.replies.actions import Action, ActionGrammar, Calls, Names
+from vagen_envs.replies.actions import Action, Calls, Names
 from vagen_envs.replies.tags import in_ascii, without_tokens
-from vagen_envs.replies.tokens import Token, tokens_of, without_hidden
 from vagen_envs.replies.tool_calls import values
+from vagen_envs.replies.vocabulary import ARROWS, NUMBERS, PARTS
 
 _LONGEST = 2_000  # characters of an answer that is read, so that time stays linear
 _MOST_REPEATS = 20  # of one action, as "Up x3" has them
 
+_MARKUP = re.compile(
+    r"(?:```|~~~)\w*|~~[^~\n]+~~"  # fences, what is struck out
+    r"|\\(?:boxed|quad|operatorname|(?:text|math)[a-z]{0,2}|(?:long)?rightarrow|to)(?![A-Za-z])"
+    r"|</?(?:final|actions?|moves?|step|item|b|i|em|strong|code|pre|p|br|ol|ul|li|span|text|u)\s*/?>|</answer\s*>"
+    r"|\b[a-z_]\w*\.(?=[a-z_]\w*\()",  # as in `env.step("Up")`
+    re.IGNORECASE,
+)
+_TOKEN = re.compile(
+    r"(?P<word>[^\W\d_]+(?:['’][^\W\d_]+)*)|(?P<number>\d+(?:\.\d+)?)"
+    rf"|(?P<arrow>[{''.join(ARROWS)}])"
+    r"|(?P<S>[-=]+>|>>+|(?<=[\w )`*])>|[,;|&+、،➜➔⇒↦])|(?P<H>#|//)|(?P<T>(?<!\*)\*(?=\s?\d)|×)"
+    r"|(?P<R>\n)|(?P<P>[.。…]|!(?!\w))|(?P<C>:)|(?P<D>-+(?=[\s|]|\Z)|(?:^|(?<=\n))-|[–—])"
+    r"|(?P<open>[(\[])|(?P<close>[)\]])|(?P<E>=)"
+    r"|(?P<dress>[\s*_`'\"$\\{}>«»‘’‚‛“”„‹›•·「」『』【】])|(?P<other>.)",
+    re.DOTALL,
+)
+_LETTERS = {"open": "(", "close": ")", "other": "?"}
+
 _ITEM = re.compile(
     r"""
-    (?P<lead>[LQXWGBKSPRCDHE(]*?)
-    (?: (?P<label> \(?N[PC)D] | HN | WN(?![TUW])[PCD]? )[)]?
-        [LQXWGBKCDHER(]*? )?                            # "1.", "(1)", "#1", "Step 1:"
-    (?: (?P<before>N)[TUW]?[KB]* )?                     # "2 Up", "2x Up", "two steps to the left"
+    [LQXWGBKSPRDCHE(]*?
+    (?: (?P<label> \(?N[PC)D] | HN | WN(?![TUW])[PCD]? )[)]? [LQXWGBKCDHER(]*? )?
+                                                    # "1.", "(1)", "#1", "Step 1:"
+    (?: (?P<before>N)[TUW]?[KB]* )?                 # "2 Up", "2x Up", "two steps to the left"
     (?P<action>A)(?:[(][)])?
     (?P<count>
-        TN | [(]TN[)] | S?N[TUW](?![KB]*A) | S?[(]N[TUW][)]  # "Up x2", "Up (x2)", "Up, 2 times"
-      | N(?=[)]*[SR]|[)P]*(?:R|$)) | S?O             # "Up 2", "Up twice"
+        TN | [(]TN[)] | S?N[TUW](?![KB]*A) | S?[(]N[TUW][)]    # "Up x2", "Up (x2)", "Up, 2 times"
+      | N(?=[)]*[SR]|[)P]*(?:R|$)) | S?O            # "Up 2", "Up twice"
     )?
     """,
     re.VERBOSE,
@@ -44,7 +63,7 @@ _REASON = re.compile(
     r"(?:[CDPRHS(]+|(?=[JK]))(?=[BGLXWKJM]*[VJKG])(?=[BGLXWKJV]*[VM])[BKJVMGWLX]+(?=[)SPRH]|$)[)]*"
 )
 """What an action is for, as "to reach the goal": a verb and words that can't reject it."""
-_REMARK = re.compile(r"[HD(][BKJVMGWL]+(?=[)SPRH]|$)[)]*")
+_REMARK = re.compile(rf"{_REASON.pattern}|[HD(][BKJVMGWL]+(?=[)SPRH]|$)[)]*")
 """Beside a call a thing is named alone too, as in "pick(1, 2, 3)  # red cube"."""
 _END = re.compile(r"[SPRCDH)]*\Z")
 _LAST_LINES = re.compile(r"(?:P[)]*R|RR)[SPRDH(]*(?=[AN])[^LQWGBKJVM?]*\Z")
@@ -54,7 +73,7 @@ _WORDS = re.compile(r"[LQXWGBKJVM]")
 
 
 def read_table(
-    text: str, start: int, end: int, separator: str, grammar: ActionGrammar
+    text: str, start: int, end: int, separator: str, grammar: Names | Calls
 ) -> list[Action] | None:
     """All actions of the answer `text[start:end]` in their order.
 
@@ -62,8 +81,7 @@ def read_table(
         `None` where the answer has no form of the table; an empty list where it holds no action to
         execute: JSON without one, or the list of all actions from the prompt.
     """
-    piece = text[start:end]
-    piece = in_ascii(without_tokens(piece if separator == "~~" else without_hidden(piece)))
+    piece = in_ascii(without_tokens(text[start:end]))
     if len(piece) > _LONGEST:
         return None
 
@@ -73,8 +91,6 @@ def read_table(
     held = values(piece, reads)
     if held is None:
         found = _read(piece, start, separator, grammar)
-        if found is None:
-            return None
     else:
         found = []
         for value in held:
@@ -82,30 +98,80 @@ def read_table(
             if actions is None and names_action(value, grammar):
                 return None
             found += [replace(action, start=start, end=end) for action in actions or ()]
-    return [] if _is_menu(piece, separator, grammar, found) else found
+    return [] if found and _is_menu(piece, separator, grammar, found) else found
 
 
-def names_action(text: str, grammar: ActionGrammar) -> bool:
+def names_action(text: str, grammar: Names | Calls) -> bool:
     """Whether a text, which may say anything else too, names an action."""
     plain = in_ascii(without_tokens(text[:_LONGEST]))
-    return any(token.action for token in tokens_of(plain, 0, ",", grammar))
+    return any(token.action for token in _tokens_of(plain, 0, ",", grammar))
 
 
-def _is_menu(piece: str, separator: str, grammar: ActionGrammar, found: list[Action]) -> bool:
+def _is_menu(piece: str, separator: str, grammar: Names | Calls, found: list[Action]) -> bool:
     """Whether an answer repeats the prompt's list of all actions, or has them all as in
     `Up|Left|Down|Right`.
     """
     if not isinstance(grammar, Names):
         return False
     names = [action.name for action in found]
-    listed = "|" not in separator and piece.count("|") == len(names) - 1 > 1
+    listed = "|" in piece and "|" not in separator
     return grammar.echoed(names) or (listed and sorted(names) == sorted(grammar.names))
 
 
-def _read(piece: str, offset: int, separator: str, grammar: ActionGrammar) -> list[Action] | None:
+class _Token(NamedTuple):
+    """The letter of a token's part, with the action that it names or the number it stands for."""
+
+    letter: str
+    action: Action | None = None
+    number: int = 0
+
+
+def _tokens_of(piece: str, offset: int, separator: str, grammar: Names | Calls) -> list[_Token]:
+    """The tokens of an answer that begins at `offset` of the reply, without those of mere dress."""
+    if re.search(r"[^\w\s-]", separator):
+        piece = piece.replace(separator, ",".ljust(len(separator)))
+    piece = _MARKUP.sub(lambda markup: " " * len(markup[0]), piece)
+    found = list(_tokens(piece, offset, grammar))
+    if any(token.letter == "A" for token in found):
+        letter = "S"  # arrows decorate names or stand between them
+    else:  # "↑ → ↓" may have one between two others
+        marks = ARROWS.keys() & set(piece)
+        letter = "?" if "→" in marks and len(marks) > 1 else "A"
+    return [token._replace(letter=letter) if token.letter == "→" else token for token in found]
+
+
+def _tokens(piece: str, offset: int, grammar: Names | Calls) -> Iterator[_Token]:
+    at = 0
+    while match := _TOKEN.match(piece, at):
+        at = match.end()
+        kind = str(match.lastgroup)
+        action = grammar.find(piece, match.start(), offset) if kind == "word" else None
+        if action is not None:
+            at = action.end - offset
+            yield _Token("A", action)
+        elif kind == "word":
+            yield _word(match[0].casefold().replace("’", "'"), grammar)
+        elif kind == "arrow":
+            meant = grammar.find(ARROWS[match[0]], 0, 0)
+            start, end = offset + match.start(), offset + at
+            yield _Token("→", meant and replace(meant, start=start, end=end))
+        elif kind == "number":
+            number = int(match[0]) if match[0].isdecimal() and len(match[0]) < 3 else 0
+            yield _Token("N" if number else "?", number=number)
+        elif kind != "dress":
+            yield _Token(_LETTERS.get(kind, kind))
+
+
+def _word(word: str, grammar: Names | Calls) -> _Token:
+    is_broken_call = isinstance(grammar, Calls) and word in grammar.arity
+    letter = "?" if is_broken_call else PARTS.get(word, "?")
+    return _Token(letter, number=NUMBERS.get(word, 0))
+
+
+def _read(piece: str, offset: int, separator: str, grammar: Names | Calls) -> list[Action] | None:
     """The actions of an answer that isn't JSON; `None` if it has no form of the table."""
-    tokens = tokens_of(piece, offset, separator, grammar)
-    letters = "".join(token.letter for token in tokens)
+    tokens = _tokens_of(piece, offset, separator, grammar)
+    letters = "".join([token.letter for token in tokens])
     return None if _says_twice(letters) else _listed(letters, tokens, isinstance(grammar, Calls))
 
 
@@ -119,19 +185,19 @@ def _says_twice(letters: str) -> bool:
     return in_words or _AFTER_A_LIST.search(letters) is not None
 
 
-def _listed(letters: str, tokens: list[Token], calls: bool) -> list[Action] | None:
+def _listed(letters: str, tokens: list[_Token], calls: bool) -> list[Action] | None:
     """The actions of a list; `None` if the letters of its tokens aren't those of one."""
     items: list[_Item] = []
+    beside = _REMARK if calls else _REASON
     at = 0
-    reasoned = False
     while match := _ITEM.match(letters, at):
-        if items and not _parted(letters[at : _begin(match)], reasoned):
-            return None
         item = _Item.of(match, tokens)
-        if item is None:
+        if item is None or (items and not _parts(letters[at : item.begin])):
             return None
         items.append(item)
-        at, reasoned = _past_reasons(letters, match.end(), calls)
+        at = match.end()
+        while reason := beside.match(letters, at):
+            at = reason.end()
     if not items or not _END.fullmatch(letters, at) or not _numbers_fit(items):
         return None
     if calls and any(item.repeats > 1 for item in items):
@@ -142,43 +208,43 @@ def _listed(letters: str, tokens: list[Token], calls: bool) -> list[Action] | No
 class _Item(NamedTuple):
     """An action with its number in a list and its count, 0 where it has none.
 
-    `bare`: the count is a number alone, which might number the item as well.
+    Attributes:
+        begin: where it begins among the tokens, without what leads to it.
+        bare: the count where it is a number alone, which might number the item as well.
     """
 
+    begin: int
     action: Action
     label: int
     repeats: int
     bare: int
 
     @classmethod
-    def of(cls, match: re.Match[str], tokens: list[Token]) -> _Item | None:
+    def of(cls, match: re.Match[str], tokens: list[_Token]) -> _Item | None:
         """The item, `None` if its count has no sense."""
+        first = next(group for group in ("label", "before", "action") if match[group])
         action = tokens[match.start("action")].action
-        before = _number(tokens, match, "before")
-        after = _number(tokens, match, "count")
-        senseless = (match["before"] and not before) or (match["count"] and not after)
-        if action is None or senseless or (before and after):
+        before, after = _number(tokens, match, "before"), _number(tokens, match, "count")
+        if action is None or (before and after):
             return None
         count = before or after
         written = match["before"] or match["count"] or ""
         bare = count if written.strip("()S") == "N" else 0
         if bare > _MOST_REPEATS:  # rather degrees or centimetres, as in "rotateright 90"
             return None
-        return cls(action, _number(tokens, match, "label"), min(count or 1, _MOST_REPEATS), bare)
+        label = _number(tokens, match, "label")
+        return cls(match.start(first), action, label, min(count or 1, _MOST_REPEATS), bare)
 
 
-def _begin(item: re.Match[str]) -> int:
-    """Where an item begins, without what leads to it."""
-    group = next(name for name in ("label", "before", "action") if item[name])
-    return item.start(group)
+def _number(tokens: list[_Token], item: re.Match[str], group: str) -> int:
+    """The number within a group of an item, 0 if it has none."""
+    return sum(token.number for token in tokens[slice(*item.span(group))]) if item[group] else 0
 
 
-def _parted(gap: str, reasoned: bool) -> bool:
-    """Whether two actions are items of one list: after a reason a separator is due, and a second
-    heading takes back what stands before it.
+def _parts(gap: str) -> bool:
+    """Whether what stands between two actions makes them items of one list: a second heading takes
+    back what stands before it.
     """
-    if reasoned and not gap.strip("()D"):
-        return False
     return _GAP.fullmatch(gap) is not None and _HEADING.search(gap) is None
 
 
@@ -189,19 +255,3 @@ def _numbers_fit(items: list[_Item]) -> bool:
     if labels != [*range(1, len(labels) + 1)]:
         return False
     return len(counts) < 2 or counts != [*range(1, len(counts) + 1)]
-
-
-def _past_reasons(letters: str, at: int, calls: bool) -> tuple[int, bool]:
-    """Where the reasons after an action end, and whether there are any."""
-    begin = at
-    while reason := _REASON.match(letters, at) or (calls and _REMARK.match(letters, at)) or None:
-        at = reason.end()
-    return at, at > begin
-
-
-def _number(tokens: list[Token], item: re.Match[str], group: str) -> int:
-    """The number within a group of an item, 0 if it has none."""
-    if item[group] is None:
-        return 0
-    within = tokens[slice(*item.span(group))]
-    return next((token.number for token in within if token.number), 0)

@@ -31,7 +31,7 @@ _LABEL = re.compile(
 _SENTENCE_END = re.compile(r"[.!。][^\w\[\]?:,;]*\Z")  # markup and emoji may follow
 _LONGEST_END = 20  # characters
 _EMPTY_LINES = re.compile(r"\n\s*\n")
-_LEADS = frozenset(("lead", "claim", "order", "filler"))
+_LEADS = frozenset("LQXB")
 """Parts of words that may stand before a label."""
 
 
@@ -138,4 +138,4 @@ def _ends_a_text(text: str, last: Sequence[Candidate]) -> bool:
 
 def _is_bare(line: str) -> bool:
     """Whether a line has no word that leads to an action or gives a reason for one."""
-    return all(PARTS.get(word, "thing") in ("thing", "order", "number") for word in words_of(line))
+    return all(PARTS.get(word, "M") in "MXN" for word in words_of(line))

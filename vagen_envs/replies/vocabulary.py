@@ -23,10 +23,10 @@ def _by_word(lists: Mapping[str, str]) -> dict[str, str]:
 
 
 PARTS: dict[str, str] = _by_word(_FILE["parts"])
-"""The part of a word in an answer."""
+"""The letter of a word's part in an answer."""
 NUMBERS = {
     word: number
-    for name in ("number", "once")
+    for name in ("N", "O")
     for number, word in enumerate(_FILE["parts"][name].split(), 1)
 }
 """The numbers that words stand for: "two" and "twice" for 2."""
@@ -34,7 +34,7 @@ DENIALS = frozenset(_FILE["answers"]["denial"].split())
 JUDGED = DENIALS.union(_FILE["answers"]["verdict"].split())
 SECOND_THOUGHTS = frozenset(_FILE["answers"]["own"].split())
 OWN = frozenset(f"{_FILE['answers']['own']} {_FILE['answers']['fields']}".split())
-ACTION_NOUNS = frozenset(_FILE["parts"]["noun"].split())
+ACTION_NOUNS = frozenset(_FILE["parts"]["W"].split())
 SPEAKERS = frozenset(_FILE["answers"]["speakers"].split())
 _KEYS: dict[str, list[str]] = {name: words.split() for name, words in _FILE["keys"].items()}
 SUREST = frozenset(_KEYS["surest"])
@@ -42,7 +42,6 @@ KEYS = (*_KEYS["surest"], *_KEYS["one"], *_KEYS["several"])
 """Keys of JSON whose values are actions, the surest first."""
 CALLED, ARGUMENTS, TIMES = _KEYS["called"], _KEYS["arguments"], _KEYS["times"]
 BESIDE, RATINGS = frozenset(_KEYS["beside"]), frozenset(_KEYS["ratings"])
-MEASURES = frozenset(_KEYS["measures"])
 ANSWER_TAGS = frozenset(_FILE["tags"]["answer"])
 THINKING_TAGS: tuple[str, ...] = tuple(_FILE["tags"]["thinking"])
 SYNONYMS: dict[str, str] = _by_word(_FILE["synonyms"])
