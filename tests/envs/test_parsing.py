@@ -559,7 +559,7 @@ def test_too_many_actions_of_the_table_are_named_from_the_last_one():
     [
         ("<think>x</think><answer>Up</answer>", None, ["Up"]),
         ("`<answer>Up</think></answer>`", None, []),
-        ("<think>x</think><answer>Up</answer></think>", "xUp", ["Up"]),
+        ("<think>x</think><answer>Up</answer></think>", "xUp", []),
     ],
 )
 def test_what_is_a_thinking_models_own(reply, native, executed):

@@ -1,9 +1,8 @@
 """Replies: from a model's text to a `ParsedTurn` and back.
 
-`grammar` conducts: `answer` finds the answer between the format's tags, `execution` reads it.
-`tags` says where tags and thoughts stand, `turns` what stands beside an answer, `layouts` what is
-wrong with the format. An answer in another form is found by `untagged`. `table` reads an answer by
-its tokens, `tool_calls` reads JSON and calls. `reference` holds VAGEN's released parsers.
+`grammar` conducts. `tags` says where tags and thoughts stand, `answers` which answer counts,
+`execution` reads its `actions`, in other forms than the prompt's by the `table` and `tool_calls`.
+`layouts` says what is wrong with the format. `reference` holds VAGEN's released parsers.
 """
 
 from vagen_envs.replies.actions import (
@@ -15,7 +14,7 @@ from vagen_envs.replies.actions import (
     Refused,
     call_text,
 )
-from vagen_envs.replies.answer import last_answer
+from vagen_envs.replies.answers import last_answer
 from vagen_envs.replies.execution import Parsing
 from vagen_envs.replies.grammar import (
     Grammar,

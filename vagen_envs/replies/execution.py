@@ -1,25 +1,47 @@
-"""From an answer to the actions that execute, and the problems it has."""
+"""From an answer to the actions that execute, and the problems it has.
+
+Without an answer between the format's tags, the answers in other forms count: other tags, tool
+calls, JSON, a label, the bare actions. All that can be read have to agree.
+"""
 
 from __future__ import annotations
 
-import functools
+import itertools
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from vagen_envs.replies.actions import Action, ActionGrammar, Calls, Names, Refused
-from vagen_envs.replies.answer import Found
+from vagen_envs.replies.answers import Found, end_of_reply, is_taken_back
 from vagen_envs.replies.parsed import FORMAT_CODES, REFUSED_CODES, Problem
 from vagen_envs.replies.table import names_action, read_table
-from vagen_envs.replies.tags import Span, blanked, code_spans, in_ascii
-from vagen_envs.replies.untagged import untagged_answers
-from vagen_envs.replies.vocabulary import JUDGED
+from vagen_envs.replies.tags import Span, blanked, in_ascii
+from vagen_envs.replies.tool_calls import json_spans, tool_call_spans
+from vagen_envs.replies.vocabulary import ANSWER_TAGS, JUDGED, PARTS, words_of
+
+Parsing = Literal["strict", "lenient", "released"]
+Spans = Sequence[Span]
+"""An answer, to be read one span after the other."""
 
 _WORD = re.compile(r"[\w-]+[.!]?")
 _CALL = re.compile(r"[A-Za-z_]\w*\s*\([^()]*\)\s*\.?")
-
-Parsing = Literal["strict", "lenient", "released"]
+_OTHER_PAIRS = re.compile(
+    r"<\s?(final_answer|final|answers|actions?|moves?|response|output|result|command|decision|conclusion)"
+    r"(?:\s[^<>]{0,200})?>(?P<tag>.*?)(?:<\s?[/\\]\s?\1\s?>|\Z)"
+    r"|<\|begin_of_(?:box|solution)\|>(?P<box>.*?)(?:<\|end_of_(?:box|solution)\|>|\Z)"
+    r"|\[answer\](?P<bracket>.*?)(?:\[/answer\]|\Z)"
+    r"|\\boxed\s*\{(?P<boxed>(?:[^{}]|\{[^{}]*\})*)\}",
+    re.IGNORECASE | re.DOTALL,
+)
+_LABEL = re.compile(
+    r"(?:^|(?<=[.!?;])[ ])[ \t\f>#*_-]*(?P<lead>(?:[\w'’]+[ ]){0,5}?)"
+    rf"(?:(?:answer|action|move|decision|output|choice|final|{'|'.join(ANSWER_TAGS)})(?:s|\(s\))?)"
+    r"[\s*_`\"]*(?:[:=]|\b(?:is|are)\b:?|\n)[\s*_`]*(?P<text>[^\n]+)",
+    re.IGNORECASE | re.MULTILINE,
+)
+_LONE_LINE = re.compile(r"(?<![^\n]\n)^[^\n]*\S[^\n]*$(?!\n[^\n])", re.MULTILINE)
+_SENTENCE_END = re.compile(r"[.!。][^\w\[\]?:,;]{0,20}\Z")  # markup and emoji may follow
 
 
 @dataclass(frozen=True)
@@ -34,11 +56,22 @@ class AnswerReader:
 
     def execute(
         self, text: str, plain: str, found: Found, problems: list[Problem], begin: int
-    ) -> tuple[tuple[Action, ...], Sequence[Span]]:
-        """The actions, and the answer they stand in; adds to the problems."""
+    ) -> tuple[tuple[Action, ...], Spans]:
+        """The actions, and the answer they stand in; adds to the problems.
+
+        Args:
+            text: the reply.
+            plain: the reply as its actions are read from it, of the same length.
+            found: its parts.
+            problems: of its format.
+            begin: where it begins, after a thinking model's own text.
+        """
         if found.differ:
             message = "the reply has answers that differ; the last one after the thoughts counts"
             problems.append(Problem("answers_differ", message, 0, found.end))
+        if found.unclear is not None:
+            problems.append(self._unclear(*found.unclear))
+            return (), (found.unclear,)
         if not found.answer:
             return self._execute_untagged(text, plain, found, problems, begin)
         if self.parsing == "strict" and any(problem.code in FORMAT_CODES for problem in problems):
@@ -54,12 +87,13 @@ class AnswerReader:
 
     def _execute_untagged(
         self, text: str, plain: str, found: Found, problems: list[Problem], begin: int
-    ) -> tuple[tuple[Action, ...], Sequence[Span]]:
+    ) -> tuple[tuple[Action, ...], Spans]:
         """As `execute`, of a reply without an answer that counts between the format's tags."""
-        if found.unclear is not None:
-            problems.append(self._unclear(*found.unclear))
-            return (), (found.unclear,)
-        answer, actions = self._read_others(text, plain, found)
+        answer: Spans = ()
+        actions: list[Action] = []
+        if self.parsing == "lenient" and found.thinking.open_from is None:
+            said = blanked(in_ascii(text[: found.end]), found.hidden)
+            answer, actions = self._read_others(said, blanked(plain[: found.end], found.hidden))
         if found.empty is None:
             message = f"there is no {self._tagged('…')}"
             problems.append(Problem("no_answer", message, begin, len(text)))
@@ -70,30 +104,22 @@ class AnswerReader:
             problems.append(self._unclear(*answer[-1]))
         return self._limited(actions, answer[-1][1], problems) if actions else (), answer
 
-    def _read_others(
-        self, text: str, plain: str, found: Found
-    ) -> tuple[Sequence[Span], list[Action]]:
+    def _read_others(self, said: str, plain: str) -> tuple[Spans, list[Action]]:
         """The answer that a reply gives in another form, with its actions; without any where it
         isn't clear.
         """
-        if self.parsing != "lenient" or found.thinking.open_from is not None:
-            return (), []
-        said = blanked(in_ascii(text[: found.end]), found.hidden)
-        plain = blanked(plain[: found.end], found.hidden)
-        whole, parts, lines = untagged_answers(said, code_spans(said))
-        if whole is not None and (actions := self._read_loosely(plain, whole.spans)):
-            return whole.spans, actions
-        read = [(part.spans, self._read_loosely(plain, part.spans)) for part in parts]
+        whole, parts, lines = _other_answers(said, plain)
+        if actions := self._read_loosely(plain, whole):
+            return whole, actions
+        read = [(spans, self._read_loosely(plain, spans)) for spans in parts]
         read = [(spans, actions) for spans, actions in read if actions]
-        bare = [self._read_loosely(plain, line.spans) for line in lines]
+        bare = [self._read_loosely(plain, spans) for spans in lines]
         said_by = [*filter(None, bare), *(actions for _, actions in read)]
         texts = {tuple(action.text for action in actions) for actions in said_by}
         if read and len(texts) == 1:
             return read[-1]
         unclear = [spans for spans, _ in read] or [
-            part.spans
-            for part in parts
-            if self._is_lenient and self._names_action(plain, part.spans[-1])
+            spans for spans in parts if self._names_action(plain, spans[-1])
         ]
         return unclear[-1] if unclear else (), []
 
@@ -102,49 +128,68 @@ class AnswerReader:
     ) -> tuple[Action, ...]:
         """The actions of an answer, after `before` others; adds to the problems."""
         start, end = span
-        actions: list[Action] = []
-        for piece, left, right in self._pieces(text, start, end):
-            read = self.grammar.read(piece, left, right)
-            if isinstance(read, Refused):
-                meant = self._read_table(text, span)
-                if meant:
-                    return self._limited(meant, end, problems, before, in_markdown=True)
-                if meant is None and self._argues(text, span):
-                    problems.append(self._unclear(start, end))
-                    return ()
-                if meant is not None:
-                    actions = []
-                full = before + len(actions) >= self.max_actions
-                refused = Problem(read.code, read.message, left, right)
-                problems.append(self._too_many(left, end) if full else refused)
-                break
-            actions.append(read)
+        most = self.max_actions - before
+        actions, refused = self._read_pieces(text, span)
+        if refused is not None:
+            meant = self._read_table(text, span)
+            if meant:
+                return self._limited(meant, end, problems, before, in_markdown=True)
+            if meant is None and self._argues(text, span):
+                problems.append(self._unclear(start, end))
+                return ()
+            if meant is not None:
+                actions = []
+            full = len(actions) >= most
+            problems.append(self._too_many(refused.start, end) if full else refused)
         if self.parsing != "released" and self._is_echo(actions):
             message = "the answer repeats the list of all actions"
             problems.append(Problem("no_action", message, start, end))
             return ()
-        if before + len(actions) > self.max_actions:
-            problems.append(self._too_many(actions[self.max_actions - before].start, end))
-            actions = actions[: self.max_actions - before]
+        if len(actions) > most:
+            problems.append(self._too_many(actions[most].start, end))
         last = problems[-1].code if problems else ""
         if not actions and not before and last not in {*REFUSED_CODES, "too_many_actions"}:
             problems.append(Problem("no_action", "the answer has no action", start, end))
-        return tuple(actions)
+        return tuple(actions[:most])
 
-    @functools.cached_property
-    def _is_lenient(self) -> bool:
-        """Whether answers are read in other forms too; a grammar of texts knows no others."""
-        return self.parsing == "lenient" and isinstance(self.grammar, Names | Calls)
+    def _read_pieces(self, text: str, span: Span) -> tuple[list[Action], Problem | None]:
+        """The actions between separators up to the first piece that is none, and why it isn't."""
+        actions: list[Action] = []
+        for piece, start, end in self._pieces(text, *span):
+            read = self.grammar.read(piece, start, end)
+            if isinstance(read, Refused):
+                return actions, Problem(read.code, read.message, start, end)
+            actions.append(read)
+        return actions, None
+
+    def _pieces(self, text: str, start: int, end: int) -> Iterator[tuple[str, int, int]]:
+        """The non-empty pieces between separators, stripped, with their spans."""
+        left = start
+        # An action that can contain the separator, as an SVG can, finds it itself.
+        find = getattr(self.grammar, "find_separator", str.find)
+        while left <= end:
+            right = find(text, self.separator, left, end)
+            if right < 0:
+                right = end
+            piece = text[left:right].replace("<image>", "").strip()
+            if piece:
+                yield piece, left, right
+            left = right + len(self.separator)
 
     def _read_table(self, text: str, span: Span) -> list[Action] | None:
-        return read_table(text, *span, self.separator, self.grammar) if self._is_lenient else None
+        if self.parsing != "lenient" or not isinstance(self.grammar, Names | Calls):
+            return None
+        return read_table(text, *span, self.separator, self.grammar)
+
+    def _names_action(self, text: str, span: Span) -> bool:
+        if self.parsing != "lenient" or not isinstance(self.grammar, Names | Calls):
+            return False
+        return names_action(text[slice(*span)], self.grammar)
 
     def _argues(self, text: str, span: Span) -> bool:
         """Whether an answer names actions among other words, and isn't a list in which one is
         unknown.
         """
-        if not self._is_lenient:
-            return False
         pieces = [piece for piece, *_ in self._pieces(text, *span)]
         item = _CALL if isinstance(self.grammar, Calls) else _WORD
         listed = all(map(item.fullmatch, pieces))
@@ -152,31 +197,15 @@ class AnswerReader:
             return False
         return self._names_action(text, span)
 
-    def _names_action(self, text: str, span: Span) -> bool:
-        return names_action(text[slice(*span)], self.grammar)
-
-    def _unclear(self, start: int, end: int) -> Problem:
-        message = (
-            "the answer says more than which actions to execute; write only "
-            f"{self._tagged(self.grammar.summary())}"
-        )
-        return Problem("unclear_answer", message, start, end)
-
-    def _read_loosely(self, text: str, spans: Sequence[Span]) -> list[Action]:
+    def _read_loosely(self, text: str, spans: Spans) -> list[Action]:
         """The actions of an answer that isn't between the format's tags; none if it isn't clear."""
         actions: list[Action] = []
         for start, end in spans:
             if isinstance(self.grammar, Names | Calls):
                 actions += self._read_table(text, (start, end)) or ()
-            elif self._is_selective and (piece := text[start:end].strip()):
-                read = self.grammar.read(piece, start, end)
-                actions += [] if isinstance(read, Refused) else [read]
+            elif isinstance(self.grammar.read("-", 0, 1), Refused):  # it knows its own in a text
+                actions += self._read_pieces(text, (start, end))[0]
         return actions
-
-    @functools.cached_property
-    def _is_selective(self) -> bool:
-        """Whether the grammar finds its action among other text, and refuses a text without one."""
-        return isinstance(self.grammar.read("-", 0, 1), Refused)
 
     def _is_echo(self, actions: Sequence[Action]) -> bool:
         return isinstance(self.grammar, Names) and self.grammar.echoed(
@@ -206,19 +235,64 @@ class AnswerReader:
             "too_many_actions", f"only the first {self.max_actions} action(s) count", start, end
         )
 
-    def _pieces(self, text: str, start: int, end: int) -> Iterator[tuple[str, int, int]]:
-        """The non-empty pieces between separators, stripped, with their spans."""
-        left = start
-        # An action that can contain the separator, as an SVG can, finds it itself.
-        find = getattr(self.grammar, "find_separator", str.find)
-        while left <= end:
-            right = find(text, self.separator, left, end)
-            if right < 0:
-                right = end
-            piece = text[left:right].replace("<image>", "").strip()
-            if piece:
-                yield piece, left, right
-            left = right + len(self.separator)
+    def _unclear(self, start: int, end: int) -> Problem:
+        message = (
+            "the answer says more than which actions to execute; write only "
+            f"{self._tagged(self.grammar.summary())}"
+        )
+        return Problem("unclear_answer", message, start, end)
 
     def _tagged(self, text: str) -> str:
         return f"<{self.tag}>{text}</{self.tag}>"
+
+
+def _other_answers(said: str, plain: str) -> tuple[Spans, Sequence[Spans], Sequence[Spans]]:
+    """The whole reply, unless it has several calls; its answers in a form of their own; its lines
+    of bare actions, which don't execute, but may differ from the answers.
+
+    Args:
+        said: the reply with blanks for its thoughts.
+        plain: `said` without a template's tokens.
+    """
+    labels = list(_labels(plain))
+    pairs = (match.span(str(match.lastgroup)) for match in _OTHER_PAIRS.finditer(said))
+    objects = json_spans(plain)
+    calls = _calls(said)
+    parts = [*([span] for span in itertools.chain(pairs, objects)), *calls, *labels]
+    answered = min((spans[-1][1] for spans in parts), default=len(said))
+    end = end_of_reply(said, answered, ())
+    parts = [spans for spans in parts if spans[-1][1] <= end]
+    lines = [match.span() for match in _LONE_LINE.finditer(plain, 0, end)]
+    if lines and not labels and end == len(plain) and not plain[lines[-1][1] :].strip():
+        before = plain[: lines[-1][0]].rstrip()
+        if _SENTENCE_END.search(before, max(0, len(before) - 24)):
+            parts.append(lines[-1:])
+    whole = [(len(plain) - len(plain.lstrip()), end)] if len(calls) < 2 else []
+    return whole, parts, [[line] for line in lines if _is_bare(plain[slice(*line)])]
+
+
+def _calls(text: str) -> list[list[Span]]:
+    """Tool calls; those with nothing between them are parts of one answer."""
+    found: list[list[Span]] = []
+    for start, end in tool_call_spans(text):
+        gap = text[found[-1][-1][1] : start] if found else "?"
+        if re.sub(r"<[^<>]*>", "", gap).strip():
+            found.append([(start, end)])
+        else:
+            found[-1].append((start, end))
+    return found
+
+
+def _labels(text: str) -> Iterator[list[Span]]:
+    """What stands after a label such as "Answer:", with nothing but words that lead to it before
+    the label.
+    """
+    for match in _LABEL.finditer(text):
+        leads = all(PARTS.get(word, "?") in "LQXB" for word in words_of(match["lead"]))
+        if leads and not is_taken_back(text, *match.span("text")):
+            yield [match.span("text")]
+
+
+def _is_bare(line: str) -> bool:
+    """Whether a line has no word that leads to an action or gives a reason for one."""
+    return all(PARTS.get(word, "M") in "MXN" for word in words_of(line))

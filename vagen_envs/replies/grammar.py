@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from vagen_envs.replies.actions import Action, ActionGrammar, Calls, Names
-from vagen_envs.replies.answer import Found, find_answer
+from vagen_envs.replies.answers import Found, find_answer
 from vagen_envs.replies.execution import AnswerReader, Parsing
 from vagen_envs.replies.layouts import (
     FIELDS,

@@ -193,10 +193,10 @@ def within(at: int, spans: Sequence[Span]) -> bool:
 
 
 def blanked(text: str, spans: Sequence[Span]) -> str:
-    """The text with blanks in place of the spans."""
+    """The text with form feeds in place of the spans: blanks that end a clause before them."""
     letters = list(text)
     for start, end in spans:
-        letters[start:end] = " " * (end - start)
+        letters[start:end] = "\f" * (end - start)
     return "".join(letters)
 
 
@@ -219,7 +219,7 @@ def find_thinking(text: str, names: TagNames, quoted: Sequence[Span] = ()) -> Th
         kinds["channel"] = [next(run) for _, run in runs]
     found = [_matched(marks) for marks in kinds.values()]
     return Thinking(
-        _merged(span for each in found for span in each.spans),
+        merged(span for each in found for span in each.spans),
         min((each.open_from for each in found if each.open_from is not None), default=None),
         any(each.in_doubt for each in found),
         any(each.implied for each in found),
@@ -245,14 +245,15 @@ def _matched(marks: Sequence[tuple[int, int, bool]]) -> Thinking:
     return Thinking(spans, open_from, bool(opened) and open_from is None, implied)
 
 
-def _merged(spans: Iterable[Span]) -> list[Span]:
-    merged: list[Span] = []
+def merged(spans: Iterable[Span]) -> list[Span]:
+    """The spans in order, those that overlap as one."""
+    found: list[Span] = []
     for start, end in sorted(spans):
-        if merged and start < merged[-1][1]:
-            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        if found and start < found[-1][1]:
+            found[-1] = (found[-1][0], max(end, found[-1][1]))
         else:
-            merged.append((start, end))
-    return merged
+            found.append((start, end))
+    return found
 
 
 @functools.lru_cache(maxsize=64)

@@ -124,7 +124,7 @@ def _in_object(held: Mapping[str, Any], reads: Reads) -> list[str]:
     """The actions of an object: of a call, or of the surest key that holds some."""
     if any(value is False for value in held.values()):  # {"action": …, "valid": false}
         return []
-    arguments = next((held[key] for key in ARGUMENTS if key in held), {})
+    arguments: Any = next((held[key] for key in ARGUMENTS if key in held), {})
     given = {**_with_plain_keys(arguments), **held}
     numbers = _numbers_in(given)
     name = next((held[key] for key in CALLED if isinstance(held.get(key), str)), "")

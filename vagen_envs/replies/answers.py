@@ -1,0 +1,310 @@
+"""Which answer between the format's tags executes: the last complete one that a reply gives after
+its thinking has ended.
+
+Answers within thoughts, within other fields and within code (unless nothing else is there) are
+quotes or drafts, and so is an answer that is a part of a sentence. What follows a complete reply as
+a made-up next turn isn't read at all.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from vagen_envs.replies.tags import (
+    SPECIAL_TOKEN,
+    TAGS,
+    Span,
+    Tag,
+    TagNames,
+    Thinking,
+    blanked,
+    code_spans,
+    find_tags,
+    find_thinking,
+    in_ascii,
+    merged,
+    within,
+    without_tokens,
+)
+from vagen_envs.replies.vocabulary import (
+    BESIDE_SPEAKERS,
+    DENIALS,
+    JUDGED,
+    SECOND_THOUGHTS,
+    SPEAKERS,
+    words_of,
+)
+
+_NEAR = 80  # characters on either side of an answer that are read
+_LEADING = 4  # words right before an answer that are read
+
+_PLACEHOLDER = re.compile(r"[\s.…\[\](){}*_`'\"-]*")
+_CONNECTOR = re.compile(r"[\s,;&+*_>→|–—-]*")
+_CUT_TAG = re.compile(r"<\s?[/\\]?[A-Za-z]{0,20}\s*\Z")  # of a reply that ends at its limit
+_BLANK_END = re.compile(r"[\s*_`\"'.)\]$!~]*(?:<[/\\]?[a-z_:]{1,20}>[\s*_`]*)*\Z", re.IGNORECASE)
+_SENTENCE_END = re.compile(r"[.!?:<\n]")
+_CLAUSE_BEFORE = re.compile(r"([^.!?,;:>\n\f]*)(?::\s*)?[ \t\"'`(*_-]*\Z")
+_SENTENCE_GOES_ON = re.compile(r"[ \t\"'`)*_,;:.…–—-]*(?P<next>\?|[^\W\d_])")
+_SENTENCE_AFTER = re.compile(r"[\s\"'`)*_.,;:…–—-]*(?:</\w+>\s*)*([^.!?\n<]*)")
+_POINTS_BACK = frozenset(("that", "this", "it", "which", "that's", "it's"))
+_TURN_MARK = re.compile(
+    r"!\[|\{\s*\"role\"|(?<=/answer>)\s*<observation>"
+    r"|(?:^|(?<=>)[ \t]*)Nothing was executed\.",  # our own
+    re.MULTILINE,
+)
+_HEADING = re.compile(  # "[Turn 2]", "<turn 2>", "Turn 2:", a line "### Turn 2"
+    r"(?:^|(?<=>))[^\w\n]{0,9}(?P<words>[^\W_][\w #/.-]{0,40}?)[ \t.)#*=_~-]*(?:[\]:>]|$)",
+    re.MULTILINE,
+)
+
+
+class Pair(NamedTuple):
+    """The tags of an answer."""
+
+    opened: Tag
+    closed: Tag
+
+    @property
+    def span(self) -> Span:
+        """Where the answer stands between them."""
+        return self.opened.end, self.closed.start
+
+
+class Found(NamedTuple):
+    """The parts of a reply that would execute.
+
+    Attributes:
+        answer: where the answer stands between the format's own tags, in parts to be read one after
+            the other; empty where none counts.
+        tags: the tags of the reply, without those of a made-up next turn.
+        thinking: its thoughts.
+        hidden: its thoughts and its fields beside the answer.
+        end: where the reply ends and a made-up next turn begins.
+        fields_from: where the fields that belong to the answer begin.
+        differ: complete answers, drafts included, differ.
+        empty: an answer without anything in it, where that is all there is.
+        unclear: an answer that the words beside it take back, where nothing else executes.
+    """
+
+    answer: Sequence[Span]
+    tags: list[Tag]
+    thinking: Thinking
+    hidden: Sequence[Span]
+    end: int
+    fields_from: int
+    differ: bool
+    empty: Span | None
+    unclear: Span | None
+
+
+def find_answer(text: str, names: TagNames) -> Found:
+    """Find what a reply would execute."""
+    reply = _Reply(text, names)
+    told = reply.told
+    if told:
+        end = end_of_reply(in_ascii(text), told[0].closed.end, reply.thinking.spans)
+        if end < len(text):
+            return find_answer(text[:end], names)
+    answer = reply.answer()
+    first = answer[0][0] if answer else 0
+    earlier = [pair.closed.start for pair in told if pair.closed.start < first]
+    return Found(
+        answer,
+        reply.tags,
+        reply.thinking,
+        reply.hidden,
+        len(text),
+        fields_from=max(earlier, default=0),
+        differ=len({reply.text_of(pair) for pair in reply.complete(reply.tags)}) > 1,
+        empty=reply.pairs[-1].span if reply.pairs and not told else None,
+        unclear=told[-1].span if told and not answer else None,
+    )
+
+
+def last_answer(text: str, names: TagNames = TAGS) -> str | None:
+    """The text of the answer that would execute, stripped; `None` if no answer stands between
+    tags.
+    """
+    answer = find_answer(text, names).answer
+    return text[slice(*answer[-1])].strip() if answer else None
+
+
+class _Reply:
+    """A reply with its tags, thoughts and answers.
+
+    Attributes:
+        tags: all its tags.
+        thinking: its thoughts.
+        hidden: its thoughts and its fields beside thought and answer, in order.
+        plain: the reply in ASCII, without a template's tokens.
+        said: as `plain`, with form feeds for what is hidden.
+        pairs: answers that aren't hidden; a stop string may have cut the last one's closing tag.
+        told: those with anything in them.
+    """
+
+    def __init__(self, text: str, names: TagNames) -> None:
+        self.tags = find_tags(text, names)
+        code = code_spans(text)
+        answers = [tag for tag in self.tags if tag.name == "answer"]
+        if answers and all(within(tag.start, code) for tag in answers):
+            code = [span for span in code if not text.startswith(("```", "~~~"), span[0])]
+        shown = [tag for tag in self.tags if not within(tag.start, code)]
+        self.thinking = find_thinking(text, names, code)
+        self.hidden = merged([*self.thinking.spans, *_fields(shown)])
+        self.plain = without_tokens(in_ascii(text), names)
+        self.said = blanked(self.plain, self.hidden)
+        self.pairs = self._pairs([tag for tag in answers if tag in shown])
+        self.told = [pair for pair in self.pairs if not self._is_placeholder(pair)]
+
+    def _pairs(self, answers: Sequence[Tag]) -> list[Pair]:
+        tags = [tag for tag in answers if not within(tag.start, self.hidden)]
+        pairs = _pairs_of(tags)
+        if tags and not tags[-1].closes:
+            opened = tags[-1]
+            cut = _CUT_TAG.search(self.plain, opened.end)
+            ends = [start for start, _ in self.hidden if start >= opened.end]
+            ends.append(cut.start() if cut else len(self.plain))
+            pairs.append(Pair(opened, Tag("answer", True, ends[0], len(self.plain), False)))
+        return pairs
+
+    def complete(self, tags: Iterable[Tag]) -> list[Pair]:
+        """The answers between these tags that have anything in them."""
+        return [pair for pair in _pairs_of(tags) if not self._is_placeholder(pair)]
+
+    def _is_placeholder(self, pair: Pair) -> bool:
+        return _PLACEHOLDER.fullmatch(self.plain, *pair.span) is not None
+
+    def text_of(self, pair: Pair) -> str:
+        """An answer by which another can be known to differ."""
+        return "".join(self.plain[slice(*pair.span)].casefold().split())
+
+    def answer(self) -> list[Span]:
+        """The last answer that is meant; none where it isn't clear which of two that differ is."""
+        kept = [pair for pair in self.told if self._is_meant(pair)]
+        if not kept or self._is_in_one_sentence(kept[-1]):
+            return []
+        group = self._last_group(kept)
+        before = kept[: -len(group)]
+        if before and self.text_of(before[-1]) != self.text_of(kept[-1]):
+            gap = self.said[before[-1].closed.end : group[0].opened.start]
+            if not _corrects(gap):
+                return []
+        return [pair.span for pair in group]
+
+    def _is_meant(self, pair: Pair) -> bool:
+        """Whether no words beside an answer take it back, and no thought that may still be open
+        holds it.
+        """
+        if is_taken_back(self.said, pair.opened.start, pair.closed.end):
+            return False
+        opened = self.thinking.open_from
+        if opened is None and not self.thinking.in_doubt:
+            return True
+        is_before = opened is not None and pair.closed.start < opened
+        return is_before or _BLANK_END.match(self.plain, pair.closed.end) is not None
+
+    def _is_in_one_sentence(self, pair: Pair) -> bool:
+        """Whether a sentence goes on from another answer to this one: "A is better than B"."""
+        at = self.told.index(pair)
+        gap = self.said[self.told[at - 1].closed.end : pair.opened.start] if at else ""
+        return bool(words_of(gap)) and _SENTENCE_END.search(gap) is None
+
+    def _last_group(self, pairs: Sequence[Pair]) -> list[Pair]:
+        """The last answer, with those before it that it goes on from: "one answer for each
+        action".
+        """
+        group = [pairs[-1]]
+        for left in reversed(pairs[:-1]):
+            if not _CONNECTOR.fullmatch(self.plain, left.closed.end, group[0].opened.start):
+                break
+            group.insert(0, left)
+        texts = {self.text_of(pair) for pair in group}
+        joined = self.plain[group[0].closed.end : group[-1].opened.start]
+        is_repeated = len(texts) == 1 and len(group) == 2 and not joined.strip()
+        return group[-1:] if is_repeated else group
+
+
+def _pairs_of(tags: Iterable[Tag]) -> list[Pair]:
+    """The closing tags of answers, each with the last opening tag before it."""
+    pairs: list[Pair] = []
+    opened: Tag | None = None
+    for tag in tags:
+        if tag.name == "answer":
+            if tag.closes and opened is not None:
+                pairs.append(Pair(opened, tag))
+            opened = None if tag.closes else tag
+    return pairs
+
+
+def _fields(tags: Sequence[Tag]) -> list[Span]:
+    """From the opening to the next closing of each field beside thought and answer."""
+    spans = []
+    opened: dict[str, Tag] = {}
+    for tag in tags:
+        if tag.name in ("think", "answer"):
+            continue
+        if not tag.closes:
+            opened.setdefault(tag.name, tag)
+        elif tag.name in opened:
+            spans.append((opened.pop(tag.name).start, tag.end))
+    return spans
+
+
+def is_taken_back(text: str, start: int, end: int) -> bool:
+    """Whether an answer, with its tags at `text[start:end]`, is no more than a part of what a
+    sentence speaks of: the sentence goes on after it, or words right before or after it take it
+    back.
+    """
+    clause = _CLAUSE_BEFORE.search(text[max(0, start - _NEAR) : start])
+    if clause and not DENIALS.isdisjoint(words_of(clause[1])[-_LEADING:]):
+        return True
+    after = text[end : end + _NEAR]
+    goes_on = _SENTENCE_GOES_ON.match(after)
+    if goes_on and not goes_on["next"].isupper():  # in a script without capitals none shows
+        return True
+    sentence = _SENTENCE_AFTER.match(after)
+    words = words_of(sentence[1]) if sentence else []
+    if not words:
+        return False
+    return words[0] in DENIALS or (words[0] in _POINTS_BACK and not JUDGED.isdisjoint(words))
+
+
+def _corrects(gap: str) -> bool:
+    """Whether what stands between two answers can only be a second thought, which the last one
+    follows, and not another's: nothing, or words that begin with a denial or a second thought.
+    """
+    words = words_of(re.sub(r"<[^<>]{0,40}>", " ", gap))
+    if not words:
+        return True
+    begins = words[0] in DENIALS or words[0] in SECOND_THOUGHTS
+    return begins and SPEAKERS.isdisjoint(words)
+
+
+def end_of_reply(text: str, answered: int, thoughts: Sequence[Span]) -> int:
+    """Where a reply whose first complete answer ends at `answered` goes over into another's
+    message; its length if it doesn't.
+
+    A conversation that is quoted within `thoughts` doesn't end it.
+    """
+    marks = itertools.chain(
+        (token for token in SPECIAL_TOKEN.finditer(text, answered) if len(token[0]) > 1),
+        _TURN_MARK.finditer(text, answered),
+        filter(_is_anothers, _HEADING.finditer(text, answered)),
+    )
+    places = (mark.start() for mark in marks if not within(mark.start(), thoughts))
+    return min(places, default=len(text))
+
+
+def _is_anothers(heading: re.Match[str]) -> bool:
+    """Whether a heading names who writes the other messages, or what they are, and nothing else."""
+    opener = {"]": "[", ">": "<"}.get(heading[0][-1], "")
+    if opener not in heading[0] or (opener == "<" and heading["words"] in TAGS):
+        return False
+    words = words_of(heading["words"].replace("_", " "))
+    others = [word for word in words if word not in SPEAKERS]
+    return len(others) < len(words) and all(
+        word.isdigit() or word in BESIDE_SPEAKERS for word in others
+    )
