@@ -240,13 +240,17 @@ def _pairs_of(tags: Iterable[Tag]) -> list[Pair]:
 
 
 def _fields(tags: Sequence[Tag]) -> list[Span]:
-    """From the opening to the next closing of each field beside thought and answer."""
+    """From the opening to the next closing of each field beside thought and answer; none goes on
+    beyond a thought's end.
+    """
     spans = []
     opened: dict[str, Tag] = {}
     for tag in tags:
-        if tag.name in ("think", "answer"):
+        if tag.name == "think":
+            opened.clear()
+        elif tag.name == "answer":
             continue
-        if not tag.closes:
+        elif not tag.closes:
             opened.setdefault(tag.name, tag)
         elif tag.name in opened:
             spans.append((opened.pop(tag.name).start, tag.end))
