@@ -186,13 +186,11 @@ class _Reply:
         kept = [pair for pair in self.told if self._is_meant(pair)]
         if not kept or self._is_in_one_sentence(kept[-1]):
             return []
-        group = self._last_group(kept)
-        before = kept[: -len(group)]
-        if before and self.text_of(before[-1]) != self.text_of(kept[-1]):
-            gap = self.said[before[-1].closed.end : group[0].opened.start]
-            if not _corrects(gap):
+        for left, right in itertools.pairwise(kept):
+            gap = self.said[left.closed.end : right.opened.start]
+            if self.text_of(left) != self.text_of(right) and not _corrects(gap):
                 return []
-        return [pair.span for pair in group]
+        return [pair.span for pair in self._last_group(kept)]
 
     def _is_meant(self, pair: Pair) -> bool:
         """Whether no words beside an answer take it back, and no thought that may still be open
@@ -201,10 +199,9 @@ class _Reply:
         if is_taken_back(self.said, pair.opened.start, pair.closed.end):
             return False
         opened = self.thinking.open_from
-        if opened is None and not self.thinking.in_doubt:
+        if opened is None or pair.closed.start < opened:
             return True
-        is_before = opened is not None and pair.closed.start < opened
-        return is_before or _BLANK_END.match(self.plain, pair.closed.end) is not None
+        return _BLANK_END.match(self.plain, pair.closed.end) is not None
 
     def _is_in_one_sentence(self, pair: Pair) -> bool:
         """Whether a sentence goes on from another answer to this one: "A is better than B"."""

@@ -35,6 +35,7 @@ from vagen_envs.replies.tags import (
     find_tags,
     in_ascii,
     tag_pattern,
+    within,
     without_tokens,
 )
 
@@ -225,7 +226,9 @@ class Grammar:
         """The tags of the fields after a thought without tags, and where it ends."""
         fields = ("answer",) if self.strategy == "free_think" else TAGS[1:]
         tags = [
-            tag for tag in found.tags if tag.name in fields and not found.thinking.holds(tag.start)
+            tag
+            for tag in found.tags
+            if tag.name in fields and not within(tag.start, found.thinking.spans)
         ]
         return tags, tags[0].start if tags else found.end
 

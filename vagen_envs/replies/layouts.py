@@ -226,7 +226,7 @@ def native_end(
         return begins[1]
     if _is_followed(text, thinks, begins[1]):
         return begins[1]
-    return unclosed if thinking.in_doubt else 0
+    return 0 if thinking.open_from is None else unclosed
 
 
 def _is_followed(text: str, thinks: Sequence[Tag], end: int) -> bool:

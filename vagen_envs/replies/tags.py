@@ -170,20 +170,14 @@ class Thinking(NamedTuple):
 
     Attributes:
         spans: closed thoughts, their marks included; in order, apart from each other.
-        open_from: where a thought begins that isn't closed, else `None`.
-        in_doubt: an earlier opening wasn't closed, so that what follows the last thought may be
+        open_from: where a thought begins that isn't closed, else `None`; what follows it may be
             thought too.
-        implied: the first thought was opened by the prompt.
+        implied: a thought was opened by the prompt.
     """
 
     spans: Sequence[Span]
     open_from: int | None
-    in_doubt: bool
     implied: bool
-
-    def holds(self, at: int) -> bool:
-        """Whether a closed thought holds this place."""
-        return within(at, self.spans)
 
 
 def within(at: int, spans: Sequence[Span]) -> bool:
@@ -206,43 +200,23 @@ def code_spans(text: str) -> list[Span]:
 
 
 def find_thinking(text: str, names: TagNames, quoted: Sequence[Span] = ()) -> Thinking:
-    """The thoughts of a reply, but for marks within `quoted`."""
-    kinds: dict[str, list[tuple[int, int, bool]]] = {}
-    for mark in _mark_pattern(names).finditer(in_ascii(text)):
-        if not within(mark.start(), quoted):
-            kind = str(mark.lastgroup)
-            named = mark["tag"] or kind[1:]
-            opens = kind[0] == "o" if mark["tag"] is None else not mark["slash"]
-            kinds.setdefault(named.lower(), []).append((mark.start(), mark.end(), opens))
-    if "channel" in kinds:  # it is repeated for each message
-        runs = itertools.groupby(kinds["channel"], key=operator.itemgetter(2))
-        kinds["channel"] = [next(run) for _, run in runs]
-    found = [_matched(marks) for marks in kinds.values()]
-    return Thinking(
-        merged(span for each in found for span in each.spans),
-        min((each.open_from for each in found if each.open_from is not None), default=None),
-        any(each.in_doubt for each in found),
-        any(each.implied for each in found),
-    )
-
-
-def _matched(marks: Sequence[tuple[int, int, bool]]) -> Thinking:
-    """The thoughts of one kind of mark, each with those within it."""
-    opened: list[int] = []
+    """The thoughts of a reply, each with those within it, but for marks within `quoted`."""
     spans: list[Span] = []
+    opened: dict[str, list[int]] = {}
     implied = False
-    last_close = 0
-    for start, end, opens in marks:
-        if opens:
-            opened.append(start)
+    for mark in _mark_pattern(names).finditer(in_ascii(text)):
+        if within(mark.start(), quoted):
             continue
-        implied = implied or not opened
-        spans.append((opened.pop() if opened else 0, end))
-        last_close = end
-    if opened and opened[0] < last_close:
-        spans.append((opened[0], last_close))
-    open_from = next((start for start in opened if start >= last_close), None)
-    return Thinking(spans, open_from, bool(opened) and open_from is None, implied)
+        group = str(mark.lastgroup)
+        kind = (mark["tag"] or group[1:]).lower()
+        starts = opened.setdefault(kind, [])
+        if group[0] == "o" or (mark["tag"] and not mark["slash"]):
+            starts.append(mark.start())
+        else:
+            implied = implied or not starts
+            spans.append((starts.pop() if starts else 0, mark.end()))
+    left_open = itertools.chain.from_iterable(opened.values())
+    return Thinking(merged(spans), min(left_open, default=None), implied)
 
 
 def merged(spans: Iterable[Span]) -> list[Span]:
