@@ -21,8 +21,6 @@ from vagen_envs.replies.layouts import (
     Format,
     Layout,
     Strategy,
-    format_problems,
-    native_end,
 )
 from vagen_envs.replies.parsed import FORMAT_CODES, ParsedTurn, Problem
 from vagen_envs.replies.reference import ReferenceParser, released_rule
@@ -111,7 +109,7 @@ class Grammar:
                     "nested or flat, or another parsing"
                 )
             rule = released_rule(self.layout, self.strategy)
-            reference = ReferenceParser(form.tags, form.places[form.tags], rule)
+            reference = ReferenceParser(*next(iter(form.places.items())), rule)
             set_field(self, "_reference", reference)
 
     @property
@@ -123,7 +121,7 @@ class Grammar:
 
     def template(self) -> str:
         """The format as a prompt shows it, with `...` for every field."""
-        return self._format.fill(lambda _: "...")
+        return self._format.template()
 
     def render(
         self,
@@ -201,7 +199,7 @@ class Grammar:
             tags, begin = self._after_free_thought(found)
             texts["think"] = self._without_tags(text[:begin])
         else:
-            begin = native_end(text, found.tags, found.thinking, self._format.sequences)
+            begin = self._format.own_begin(text, found.tags, found.thinking)
             tags = [tag for tag in found.tags if tag.start >= begin]
             native = self._without_tags(text[:begin]) or "" if begin else None
             if begin and self.native_thinking == "reject":
@@ -210,9 +208,7 @@ class Grammar:
         if self.strategy in ("no_think", "free_think"):  # other tags in their text are just text
             tags = [tag for tag in tags if tag.name in ("think", "answer")]
         shown = plain if self.layout == "untagged" else text
-        problems += format_problems(
-            shown, tags, begin, self._format.sequences, self.template(), self.tags
-        )
+        problems += self._format.problems(shown, tags, begin)
         actions, answer = self._reader.execute(text, plain, found, problems, begin)
         texts.update(
             (name, self._field(text, tags, tag, found, begin))
@@ -255,9 +251,7 @@ class Grammar:
         problems: list[Problem] = []
         if not well_formed:
             tags = find_tags(text, self.tags)
-            problems += format_problems(
-                text, tags, 0, self._format.sequences, self.template(), self.tags
-            )
+            problems += self._format.problems(text, tags, 0)
             if all(problem.code == "empty_field" for problem in problems):
                 message = f"the tags don't stand as in {self.template()}"
                 problems = [Problem("tag_order", message, 0, len(text))]
