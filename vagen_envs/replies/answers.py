@@ -156,7 +156,7 @@ class _Reply:
         self.hidden = merged([*self.thinking.spans, *_fields(shown)])
         self.plain = without_tokens(in_ascii(text), names)
         self.said = blanked(self.plain, self.hidden)
-        self.pairs = self._pairs([tag for tag in answers if tag in shown])
+        self.pairs = self._pairs([tag for tag in shown if tag.name == "answer"])
         self.told = [pair for pair in self.pairs if not self._is_placeholder(pair)]
 
     def _pairs(self, answers: Sequence[Tag]) -> list[Pair]:
@@ -215,9 +215,10 @@ class _Reply:
         """
         group = [pairs[-1]]
         for left in reversed(pairs[:-1]):
-            if not _CONNECTOR.fullmatch(self.plain, left.closed.end, group[0].opened.start):
+            if not _CONNECTOR.fullmatch(self.plain, left.closed.end, group[-1].opened.start):
                 break
-            group.insert(0, left)
+            group.append(left)
+        group.reverse()
         texts = {self.text_of(pair) for pair in group}
         joined = self.plain[group[0].closed.end : group[-1].opened.start]
         is_repeated = len(texts) == 1 and len(group) == 2 and not joined.strip()

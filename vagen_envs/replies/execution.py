@@ -40,7 +40,7 @@ _LABEL = re.compile(
     r"[\s*_`\"]*(?:[:=]|\b(?:is|are)\b:?|\n)[\s*_`]*(?P<text>[^\n]+)",
     re.IGNORECASE | re.MULTILINE,
 )
-_LONE_LINE = re.compile(r"(?<![^\n]\n)^[^\n]*\S[^\n]*$(?!\n[^\n])", re.MULTILINE)
+_LONE_LINE = re.compile(r"(?<![^\n]\n)^[^\S\n]*+\S[^\n]*+(?!\n[^\n])", re.MULTILINE)
 _SENTENCE_END = re.compile(r"[.!。][^\w\[\]?:,;]{0,20}\Z")  # markup and emoji may follow
 
 
