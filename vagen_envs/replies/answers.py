@@ -19,7 +19,6 @@ from vagen_envs.replies.tags import (
     Span,
     Tag,
     TagNames,
-    Thinking,
     blanked,
     code_spans,
     find_tags,
@@ -73,55 +72,15 @@ class Pair(NamedTuple):
         return self.opened.end, self.closed.start
 
 
-class Found(NamedTuple):
-    """The parts of a reply that would execute.
-
-    Attributes:
-        answer: where the answer stands between the format's own tags, in parts to be read one after
-            the other; empty where none counts.
-        tags: the tags of the reply, without those of a made-up next turn.
-        thinking: its thoughts.
-        hidden: its thoughts and its fields beside the answer.
-        end: where the reply ends and a made-up next turn begins.
-        fields_from: where the fields that belong to the answer begin.
-        differ: complete answers, drafts included, differ.
-        empty: an answer without anything in it, where that is all there is.
-        unclear: an answer that the words beside it take back, where nothing else executes.
-    """
-
-    answer: Sequence[Span]
-    tags: list[Tag]
-    thinking: Thinking
-    hidden: Sequence[Span]
-    end: int
-    fields_from: int
-    differ: bool
-    empty: Span | None
-    unclear: Span | None
-
-
-def find_answer(text: str, names: TagNames) -> Found:
-    """Find what a reply would execute."""
-    reply = _Reply(text, names)
-    told = reply.told
-    if told:
-        end = end_of_reply(in_ascii(text), told[0].closed.end, reply.thinking.spans)
+def find_answer(text: str, names: TagNames) -> Reply:
+    """A reply without a made-up next turn after it."""
+    reply = Reply(text, names)
+    if reply.told:
+        answered = reply.told[0].closed.end
+        end = end_of_reply(in_ascii(text), answered, reply.thinking.spans)
         if end < len(text):
             return find_answer(text[:end], names)
-    answer = reply.answer()
-    first = answer[0][0] if answer else 0
-    earlier = [pair.closed.start for pair in told if pair.closed.start < first]
-    return Found(
-        answer,
-        reply.tags,
-        reply.thinking,
-        reply.hidden,
-        len(text),
-        fields_from=max(earlier, default=0),
-        differ=len({reply.text_of(pair) for pair in reply.complete(reply.tags)}) > 1,
-        empty=reply.pairs[-1].span if reply.pairs and not told else None,
-        unclear=told[-1].span if told and not answer else None,
-    )
+    return reply
 
 
 def last_answer(text: str, names: TagNames = TAGS) -> str | None:
@@ -132,17 +91,20 @@ def last_answer(text: str, names: TagNames = TAGS) -> str | None:
     return text[slice(*answer[-1])].strip() if answer else None
 
 
-class _Reply:
+class Reply:
     """A reply with its tags, thoughts and answers.
 
     Attributes:
         tags: all its tags.
+        shown: those that aren't quoted in code.
         thinking: its thoughts.
         hidden: its thoughts and its fields beside thought and answer, in order.
         plain: the reply in ASCII, without a template's tokens.
         said: as `plain`, with form feeds for what is hidden.
         pairs: answers that aren't hidden; a stop string may have cut the last one's closing tag.
         told: those with anything in them.
+        answer: where the answer that executes stands, in parts to be read one after the other;
+            empty where none counts.
     """
 
     def __init__(self, text: str, names: TagNames) -> None:
@@ -151,13 +113,37 @@ class _Reply:
         answers = [tag for tag in self.tags if tag.name == "answer"]
         if answers and all(within(tag.start, code) for tag in answers):
             code = [span for span in code if not text.startswith(("```", "~~~"), span[0])]
-        shown = [tag for tag in self.tags if not within(tag.start, code)]
+        self.shown = [tag for tag in self.tags if not within(tag.start, code)]
         self.thinking = find_thinking(text, names, code)
-        self.hidden = merged([*self.thinking.spans, *_fields(shown)])
+        self.hidden = merged([*self.thinking.spans, *_fields(self.shown)])
         self.plain = without_tokens(in_ascii(text), names)
         self.said = blanked(self.plain, self.hidden)
-        self.pairs = self._pairs([tag for tag in shown if tag.name == "answer"])
-        self.told = [pair for pair in self.pairs if not self._is_placeholder(pair)]
+        self.pairs = self._pairs([tag for tag in self.shown if tag.name == "answer"])
+        self.told = [pair for pair in self.pairs if self._tells(pair)]
+        self.answer = self._last_meant()
+
+    @property
+    def unclear(self) -> Span | None:
+        """An answer that the words beside it take back, where nothing else executes."""
+        return self.told[-1].span if self.told and not self.answer else None
+
+    @property
+    def empty(self) -> Span | None:
+        """An answer without anything in it, where that is all there is."""
+        return self.pairs[-1].span if self.pairs and not self.told else None
+
+    @property
+    def fields_from(self) -> int:
+        """Where the fields that belong to the answer begin: after the one before it."""
+        first = self.answer[0][0] if self.answer else 0
+        earlier = [pair.closed.start for pair in self.told if pair.closed.start < first]
+        return max(earlier, default=0)
+
+    @property
+    def answers_differ(self) -> bool:
+        """Whether complete answers, drafts included, differ."""
+        complete = filter(self._tells, _pairs_of(self.tags))
+        return len({self._text_of(pair) for pair in complete}) > 1
 
     def _pairs(self, answers: Sequence[Tag]) -> list[Pair]:
         tags = [tag for tag in answers if not within(tag.start, self.hidden)]
@@ -170,25 +156,22 @@ class _Reply:
             pairs.append(Pair(opened, Tag("answer", True, ends[0], len(self.plain), False)))
         return pairs
 
-    def complete(self, tags: Iterable[Tag]) -> list[Pair]:
-        """The answers between these tags that have anything in them."""
-        return [pair for pair in _pairs_of(tags) if not self._is_placeholder(pair)]
+    def _tells(self, pair: Pair) -> bool:
+        """Whether an answer has anything in it."""
+        return _PLACEHOLDER.fullmatch(self.plain, *pair.span) is None
 
-    def _is_placeholder(self, pair: Pair) -> bool:
-        return _PLACEHOLDER.fullmatch(self.plain, *pair.span) is not None
-
-    def text_of(self, pair: Pair) -> str:
+    def _text_of(self, pair: Pair) -> str:
         """An answer by which another can be known to differ."""
         return "".join(self.plain[slice(*pair.span)].casefold().split())
 
-    def answer(self) -> list[Span]:
+    def _last_meant(self) -> list[Span]:
         """The last answer that is meant; none where it isn't clear which of two that differ is."""
         kept = [pair for pair in self.told if self._is_meant(pair)]
         if not kept or self._is_in_one_sentence(kept[-1]):
             return []
         for left, right in itertools.pairwise(kept):
             gap = self.said[left.closed.end : right.opened.start]
-            if self.text_of(left) != self.text_of(right) and not _corrects(gap):
+            if self._text_of(left) != self._text_of(right) and not _corrects(gap):
                 return []
         return [pair.span for pair in self._last_group(kept)]
 
@@ -219,7 +202,7 @@ class _Reply:
                 break
             group.append(left)
         group.reverse()
-        texts = {self.text_of(pair) for pair in group}
+        texts = {self._text_of(pair) for pair in group}
         joined = self.plain[group[0].closed.end : group[-1].opened.start]
         is_repeated = len(texts) == 1 and len(group) == 2 and not joined.strip()
         return group[-1:] if is_repeated else group

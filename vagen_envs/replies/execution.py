@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from vagen_envs.replies.actions import Action, ActionGrammar, Calls, Names, Refused
-from vagen_envs.replies.answers import Found, end_of_reply, is_taken_back
-from vagen_envs.replies.parsed import FORMAT_CODES, REFUSED_CODES, Problem
+from vagen_envs.replies.answers import Reply, end_of_reply, is_taken_back
+from vagen_envs.replies.parsed import FORMAT_CODES, Problem
 from vagen_envs.replies.table import names_action, read_table
 from vagen_envs.replies.tags import Span, blanked, in_ascii
 from vagen_envs.replies.tool_calls import json_spans, tool_call_spans
@@ -29,7 +29,6 @@ _CALL = re.compile(r"[A-Za-z_]\w*\s*\([^()]*\)\s*\.?")
 _OTHER_PAIRS = re.compile(
     r"<\s?(final_answer|final|answers|actions?|moves?|response|output|result|command|decision|conclusion)"
     r"(?:\s[^<>]{0,200})?>(?P<tag>.*?)(?:<\s?[/\\]\s?\1\s?>|\Z)"
-    r"|<\|begin_of_(?:box|solution)\|>(?P<box>.*?)(?:<\|end_of_(?:box|solution)\|>|\Z)"
     r"|\[answer\](?P<bracket>.*?)(?:\[/answer\]|\Z)"
     r"|\\boxed\s*\{(?P<boxed>(?:[^{}]|\{[^{}]*\})*)\}",
     re.IGNORECASE | re.DOTALL,
@@ -55,72 +54,72 @@ class AnswerReader:
     tag: str
 
     def execute(
-        self, text: str, plain: str, found: Found, problems: list[Problem], begin: int
+        self, text: str, reply: Reply, problems: list[Problem], begin: int
     ) -> tuple[tuple[Action, ...], Spans]:
         """The actions, and the answer they stand in; adds to the problems.
 
         Args:
-            text: the reply.
-            plain: the reply as its actions are read from it, of the same length.
-            found: its parts.
+            text: the reply as its actions are read from it.
+            reply: its parts.
             problems: of its format.
             begin: where it begins, after a thinking model's own text.
         """
-        if found.differ:
+        if reply.answers_differ:
             message = "the reply has answers that differ; the last one after the thoughts counts"
-            problems.append(Problem("answers_differ", message, 0, found.end))
-        if found.unclear is not None:
-            problems.append(self._unclear(*found.unclear))
-            return (), (found.unclear,)
-        if not found.answer:
-            return self._execute_untagged(text, plain, found, problems, begin)
+            problems.append(Problem("answers_differ", message, 0, len(reply.plain)))
+        if reply.unclear is not None:
+            problems.append(self._unclear(*reply.unclear))
+            return (), (reply.unclear,)
+        if not reply.answer:
+            return self._execute_untagged(text, reply, problems, begin)
         if self.parsing == "strict" and any(problem.code in FORMAT_CODES for problem in problems):
             message = "nothing was executed because the format is broken"
-            problems.append(Problem("withheld", message, *found.answer[-1]))
-            return (), found.answer
-        shown = plain if self.parsing == "lenient" else text
+            problems.append(Problem("withheld", message, *reply.answer[-1]))
+            return (), reply.answer
         actions: tuple[Action, ...] = ()
-        for span in found.answer:
-            actions += self.read(shown, span, problems, len(actions))
+        for span in reply.answer:
+            actions += self.read(text, span, problems, len(actions))
         unclear = any(problem.code == "unclear_answer" for problem in problems)
-        return () if unclear else actions, found.answer
+        return () if unclear else actions, reply.answer
 
     def _execute_untagged(
-        self, text: str, plain: str, found: Found, problems: list[Problem], begin: int
+        self, text: str, reply: Reply, problems: list[Problem], begin: int
     ) -> tuple[tuple[Action, ...], Spans]:
         """As `execute`, of a reply without an answer that counts between the format's tags."""
         answer: Spans = ()
         actions: list[Action] = []
-        if self.parsing == "lenient" and found.thinking.open_from is None:
-            said = blanked(in_ascii(text[: found.end]), found.hidden)
-            answer, actions = self._read_others(said, blanked(plain[: found.end], found.hidden))
-        if found.empty is None:
+        if self.parsing == "lenient" and reply.thinking.open_from is None:
+            answer, actions = self._read_others(text, reply)
+        if reply.empty is None:
             message = f"there is no {self._tagged('…')}"
             problems.append(Problem("no_answer", message, begin, len(text)))
         elif not actions:
-            problems.append(Problem("no_action", "the answer has no action", *found.empty))
-            return (), (found.empty,)
-        if answer and not actions:
+            problems.append(Problem("no_action", "the answer has no action", *reply.empty))
+            return (), (reply.empty,)
+        if actions:
+            return self._limited(actions, answer[-1][1], problems), answer
+        if answer:
             problems.append(self._unclear(*answer[-1]))
-        return self._limited(actions, answer[-1][1], problems) if actions else (), answer
+        return (), answer
 
-    def _read_others(self, said: str, plain: str) -> tuple[Spans, list[Action]]:
+    def _read_others(self, text: str, reply: Reply) -> tuple[Spans, list[Action]]:
         """The answer that a reply gives in another form, with its actions; without any where it
         isn't clear.
         """
-        whole, parts, lines = _other_answers(said, plain)
-        if actions := self._read_loosely(plain, whole):
+        said = blanked(text, reply.hidden)
+        whole, parts, lines = _other_answers(text, reply)
+        if actions := self._read_loosely(said, whole):
             return whole, actions
-        read = [(spans, self._read_loosely(plain, spans)) for spans in parts]
+        read = [(spans, self._read_loosely(said, spans)) for spans in parts]
         read = [(spans, actions) for spans, actions in read if actions]
-        bare = [self._read_loosely(plain, spans) for spans in lines]
+        bare = [self._read_loosely(said, spans) for spans in lines]
         said_by = [*filter(None, bare), *(actions for _, actions in read)]
         texts = {tuple(action.text for action in actions) for actions in said_by}
         if read and len(texts) == 1:
             return read[-1]
-        unclear = [spans for spans, _ in read] or [
-            spans for spans in parts if self._names_action(plain, spans[-1])
-        ]
+        unclear = [spans for spans, _ in read]
+        if not unclear:
+            unclear = [spans for spans in parts if self._names_action(said, spans[-1])]
         return unclear[-1] if unclear else (), []
 
     def read(
@@ -128,29 +127,28 @@ class AnswerReader:
     ) -> tuple[Action, ...]:
         """The actions of an answer, after `before` others; adds to the problems."""
         start, end = span
-        most = self.max_actions - before
         actions, refused = self._read_pieces(text, span)
         if refused is not None:
             meant = self._read_table(text, span)
             if meant:
-                return self._limited(meant, end, problems, before, in_markdown=True)
+                example = self._tagged(self.separator.join([action.text for action in meant[:2]]))
+                message = f"an answer is only actions, such as {example}"
+                problems.append(Problem("markdown_answer", message, meant[0].start, end))
+                return self._limited(meant, end, problems, before)
             if meant is None and self._argues(text, span):
                 problems.append(self._unclear(start, end))
                 return ()
             if meant is not None:
                 actions = []
-            full = len(actions) >= most
-            problems.append(self._too_many(refused.start, end) if full else refused)
+            is_beyond = before + len(actions) >= self.max_actions
+            problems.append(self._too_many(refused.start, end) if is_beyond else refused)
+        elif not actions and not before:
+            problems.append(Problem("no_action", "the answer has no action", start, end))
         if self.parsing != "released" and self._is_echo(actions):
             message = "the answer repeats the list of all actions"
             problems.append(Problem("no_action", message, start, end))
             return ()
-        if len(actions) > most:
-            problems.append(self._too_many(actions[most].start, end))
-        last = problems[-1].code if problems else ""
-        if not actions and not before and last not in {*REFUSED_CODES, "too_many_actions"}:
-            problems.append(Problem("no_action", "the answer has no action", start, end))
-        return tuple(actions[:most])
+        return self._limited(actions, end, problems, before)
 
     def _read_pieces(self, text: str, span: Span) -> tuple[list[Action], Problem | None]:
         """The actions between separators up to the first piece that is none, and why it isn't."""
@@ -213,22 +211,13 @@ class AnswerReader:
         )
 
     def _limited(
-        self,
-        actions: list[Action],
-        end: int,
-        problems: list[Problem],
-        before: int = 0,
-        *,
-        in_markdown: bool = False,
+        self, actions: list[Action], end: int, problems: list[Problem], before: int = 0
     ) -> tuple[Action, ...]:
-        """Actions among markdown, at most as many as count."""
-        if in_markdown:
-            example = self._tagged(self.separator.join([action.text for action in actions[:2]]))
-            message = f"an answer is only actions, such as {example}"
-            problems.append(Problem("markdown_answer", message, actions[0].start, end))
-        if before + len(actions) > self.max_actions:
-            problems.append(self._too_many(min(actions[-1].start, end), end))
-        return tuple(actions[: self.max_actions - before])
+        """At most as many actions as count, after `before` others."""
+        most = self.max_actions - before
+        if len(actions) > most:
+            problems.append(self._too_many(min(actions[most].start, end), end))
+        return tuple(actions[:most])
 
     def _too_many(self, start: int, end: int) -> Problem:
         return Problem(
@@ -246,29 +235,26 @@ class AnswerReader:
         return f"<{self.tag}>{text}</{self.tag}>"
 
 
-def _other_answers(said: str, plain: str) -> tuple[Spans, Sequence[Spans], Sequence[Spans]]:
+def _other_answers(text: str, reply: Reply) -> tuple[Spans, list[Spans], list[Spans]]:
     """The whole reply, unless it has several calls; its answers in a form of their own; its lines
     of bare actions, which don't execute, but may differ from the answers.
-
-    Args:
-        said: the reply with blanks for its thoughts.
-        plain: `said` without a template's tokens.
     """
-    labels = list(_labels(plain))
-    pairs = (match.span(str(match.lastgroup)) for match in _OTHER_PAIRS.finditer(said))
-    objects = json_spans(plain)
+    said = reply.said
+    labels = list(_labels(said))
     calls = _calls(said)
-    parts = [*([span] for span in itertools.chain(pairs, objects)), *calls, *labels]
+    pairs = (match.span(str(match.lastgroup)) for match in _OTHER_PAIRS.finditer(said))
+    alone = itertools.chain(pairs, json_spans(said))
+    parts: list[Spans] = [*([span] for span in alone), *calls, *labels]
     answered = min((spans[-1][1] for spans in parts), default=len(said))
-    end = end_of_reply(said, answered, ())
+    end = end_of_reply(in_ascii(text), answered, reply.hidden)
     parts = [spans for spans in parts if spans[-1][1] <= end]
-    lines = [match.span() for match in _LONE_LINE.finditer(plain, 0, end)]
-    if lines and not labels and end == len(plain) and not plain[lines[-1][1] :].strip():
-        before = plain[: lines[-1][0]].rstrip()
+    lines = [match.span() for match in _LONE_LINE.finditer(said, 0, end)]
+    if lines and not labels and end == len(said) and not said[lines[-1][1] :].strip():
+        before = said[: lines[-1][0]].rstrip()
         if _SENTENCE_END.search(before, max(0, len(before) - 24)):
             parts.append(lines[-1:])
-    whole = [(len(plain) - len(plain.lstrip()), end)] if len(calls) < 2 else []
-    return whole, parts, [[line] for line in lines if _is_bare(plain[slice(*line)])]
+    whole = [(len(said) - len(said.lstrip()), end)] if len(calls) < 2 else []
+    return whole, parts, [[line] for line in lines if _is_bare(said[slice(*line)])]
 
 
 def _calls(text: str) -> list[list[Span]]:

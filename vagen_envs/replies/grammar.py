@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from vagen_envs.replies.actions import Action, ActionGrammar, Calls, Names
-from vagen_envs.replies.answers import Found, find_answer
+from vagen_envs.replies.answers import Reply, find_answer
 from vagen_envs.replies.execution import AnswerReader, Parsing
 from vagen_envs.replies.layouts import (
     FIELDS,
@@ -188,19 +188,17 @@ class Grammar:
 
     def _read_any(self, text: str) -> ParsedTurn:
         """The careful way, which names every problem."""
-        found = find_answer(text, self.tags)
+        reply = find_answer(text, self.tags)
         plain = without_tokens(text, self.tags)
-        if isinstance(self.actions, Names | Calls):  # other actions are texts, left as they are
-            plain = in_ascii(plain)
         problems: list[Problem] = []
         texts: dict[str, str | None] = {}
         native: str | None = None
         if self._format.free_thought:
-            tags, begin = self._after_free_thought(found)
+            tags, begin = self._after_free_thought(reply)
             texts["think"] = self._without_tags(text[:begin])
         else:
-            begin = self._format.own_begin(text, found.tags, found.thinking)
-            tags = [tag for tag in found.tags if tag.start >= begin]
+            begin = self._format.own_begin(text, reply.tags, reply.thinking)
+            tags = [tag for tag in reply.tags if tag.start >= begin]
             native = self._without_tags(text[:begin]) or "" if begin else None
             if begin and self.native_thinking == "reject":
                 message = "text of a thinking model stands before the reply"
@@ -209,41 +207,39 @@ class Grammar:
             tags = [tag for tag in tags if tag.name in ("think", "answer")]
         shown = plain if self.layout == "untagged" else text
         problems += self._format.problems(shown, tags, begin)
-        actions, answer = self._reader.execute(text, plain, found, problems, begin)
+        if isinstance(self.actions, Names | Calls):  # other actions are texts, left as they are
+            plain = in_ascii(plain)
+        read = plain if self.parsing == "lenient" else text
+        actions, answer = self._reader.execute(read, reply, problems, begin)
         texts.update(
-            (name, self._field(text, tags, tag, found, begin))
+            (name, self._field(text, tag, reply, begin))
             for tag, name in self._format.leaves.items()
         )
         said = [text[start:end].strip() for start, end in answer]
         texts["answer"] = self.separator.join(said) if answer else None
         return _turn(texts, native, actions, problems)
 
-    def _after_free_thought(self, found: Found) -> tuple[list[Tag], int]:
+    def _after_free_thought(self, reply: Reply) -> tuple[list[Tag], int]:
         """The tags of the fields after a thought without tags, and where it ends."""
         fields = ("answer",) if self.strategy == "free_think" else TAGS[1:]
         tags = [
             tag
-            for tag in found.tags
-            if tag.name in fields and not within(tag.start, found.thinking.spans)
+            for tag in reply.tags
+            if tag.name in fields and not within(tag.start, reply.thinking.spans)
         ]
-        return tags, tags[0].start if tags else found.end
+        return tags, tags[0].start if tags else len(reply.plain)
 
     def _without_tags(self, text: str) -> str | None:
         return tag_pattern(self.tags).sub("", text).strip() or None
 
-    def _field(self, text: str, tags: list[Tag], name: str, found: Found, begin: int) -> str | None:
+    def _field(self, text: str, name: str, reply: Reply, begin: int) -> str | None:
         """The text of a field that belongs to the answer, not to a draft or a quoted example before
         it.
         """
-        begin = max(begin, found.fields_from)
+        begin = max(begin, reply.fields_from)
         if self.layout == "flat" and name == "prediction":  # it follows its answer
-            begin = max(begin, found.answer[0][0] if found.answer else 0)
-        if name == "think" and self.layout != "untagged":
-            for start, end in reversed(found.thinking.spans):
-                own = [tag for tag in tags if tag.name == "think" and start <= tag.start < end]
-                if start >= begin and len(own) > 1 and own[0].start == start:
-                    return text[own[0].end : own[-1].start].strip()
-        return field_text(text, [tag for tag in tags if tag.start >= begin], name)
+            begin = max(begin, reply.answer[0][0] if reply.answer else 0)
+        return field_text(text, [tag for tag in reply.shown if tag.start >= begin], name)
 
     def _read_as_released(self, text: str, reference: ReferenceParser) -> ParsedTurn:
         """As VAGEN's released parsers read it."""

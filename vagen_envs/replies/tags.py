@@ -79,15 +79,21 @@ def find_tags(text: str, names: TagNames = TAGS) -> list[Tag]:
 
 
 def field_text(text: str, tags: Sequence[Tag], name: str) -> str | None:
-    """The text of the first `<name>` up to the `</name>` that follows it."""
-    opened: Tag | None = None
+    """The text of the first `<name>` up to the `</name>` that follows it; of a thought, up to the
+    one that matches it.
+    """
+    opened = closed = None
+    depth = 0
     for tag in tags:
-        if tag.name == name:
-            if opened is None and not tag.closes:
-                opened = tag
-            elif opened is not None and tag.closes:
-                return text[opened.end : tag.start].strip()
-    return None
+        if tag.name == name and not tag.closes:
+            opened = opened or tag
+            depth += 1
+        elif tag.name == name and opened is not None:
+            closed = tag
+            depth -= 1
+            if name != "think" or depth == 0:
+                break
+    return text[opened.end : closed.start].strip() if opened and closed else None
 
 
 def check_tags(tags: Sequence[str]) -> None:
