@@ -34,12 +34,12 @@ from vagen_envs.replies.vocabulary import (
     JUDGED,
     SECOND_THOUGHTS,
     SPEAKERS,
-    words_of,
 )
 
 _NEAR = 80  # characters on either side of an answer that are read
 _LEADING = 4  # words right before an answer that are read
 
+_WORD = re.compile(r"[\w']+")
 _PLACEHOLDER = re.compile(r"[\s.…\[\](){}*_`'\"-]*")
 _CONNECTOR = re.compile(r"[\s,;&+*_>→|–—-]*")
 _CUT_TAG = re.compile(r"<\s?[/\\]?[A-Za-z]{0,20}\s*\Z")  # of a reply that ends at its limit
@@ -236,6 +236,11 @@ def _fields(tags: Sequence[Tag]) -> list[Span]:
         elif tag.name in opened:
             spans.append((opened.pop(tag.name).start, tag.end))
     return spans
+
+
+def words_of(piece: str) -> list[str]:
+    """The words of a text in lower case."""
+    return _WORD.findall(piece.casefold().replace("’", "'"))
 
 
 def is_taken_back(text: str, start: int, end: int) -> bool:

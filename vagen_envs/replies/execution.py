@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 from vagen_envs.replies.actions import Action, ActionGrammar, Calls, Names, Refused
-from vagen_envs.replies.answers import Reply, end_of_reply, is_taken_back
+from vagen_envs.replies.answers import Reply, end_of_reply, is_taken_back, words_of
 from vagen_envs.replies.parsed import FORMAT_CODES, Problem
 from vagen_envs.replies.table import names_action, read_table
 from vagen_envs.replies.tags import Span, blanked, in_ascii
 from vagen_envs.replies.tool_calls import json_spans, tool_call_spans
-from vagen_envs.replies.vocabulary import ANSWER_TAGS, JUDGED, PARTS, words_of
+from vagen_envs.replies.vocabulary import ANSWER_TAGS, JUDGED, PARTS
 
 Parsing = Literal["strict", "lenient", "released"]
 Spans = Sequence[Span]

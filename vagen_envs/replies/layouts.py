@@ -106,7 +106,7 @@ class Format:
         problems = [*self._tag_problems(tags), *_stray_text(text[:first], [], begin)]
         if not problems and tags:
             message = f"the tags don't stand as in {self.template()}"
-            problems.append(Problem("tag_order", message, tags[0].start, tags[-1].end))
+            problems.append(_problem("tag_order", message, tags[0], tags[-1]))
         return problems
 
     def _tag_problems(self, tags: Sequence[Tag]) -> Iterator[Problem]:
@@ -116,7 +116,7 @@ class Format:
             own = [tag for tag in tags if tag.name == name]
             if f"<{name}>" not in self.sequences[0]:
                 message = f"<{called}> doesn't belong to this format"
-                yield Problem("unexpected_tag", message, own[0].start, own[0].end)
+                yield _problem("unexpected_tag", message, own[0])
             elif own:
                 yield from _miswritten(own, called)
             elif name != "answer":  # its absence has a code of its own
@@ -127,7 +127,7 @@ class Format:
             is_field = right.closes and not left.closes and left.name != "answer"
             if is_field and not text[left.end : right.start].strip():
                 message = f"<{self._called[left.name]}> is empty"
-                yield Problem("empty_field", message, left.start, right.end)
+                yield _problem("empty_field", message, left, right)
 
     def own_begin(self, text: str, tags: Sequence[Tag], thinking: Thinking) -> int:
         """Where a thinking model's own text ends and its reply begins; 0 if there is no such text.
@@ -176,22 +176,27 @@ def _around(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(itertools.chain.from_iterable(pairs))
 
 
+def _problem(code: str, message: str, first: Tag, last: Tag | None = None) -> Problem:
+    """A problem of one tag, or of the text from one to another."""
+    end = first.end if last is None else last.end
+    return Problem(code, message, first.start, end)
+
+
 def _miswritten(own: Sequence[Tag], name: str) -> Iterator[Problem]:
     """What is wrong with the tags of one field, if anything is."""
     opened = [tag for tag in own if not tag.closes]
     closed = [tag for tag in own if tag.closes]
     if len(opened) > len(closed):
-        last = opened[-1]
-        yield Problem("unclosed_tag", f"<{name}> is not closed", last.start, last.end)
+        yield _problem("unclosed_tag", f"<{name}> is not closed", opened[-1])
     elif len(opened) < len(closed):
         message = f"</{name}> closes what was never opened"
-        yield Problem("missing_tag", message, closed[0].start, closed[0].end)
+        yield _problem("missing_tag", message, closed[0])
     elif len(opened) > 1:
         message = f"<{name}> stands {len(opened)} times"
-        yield Problem("repeated_tag", message, opened[1].start, opened[1].end)
+        yield _problem("repeated_tag", message, opened[1])
     elif not all(tag.exact for tag in own):
         message = f"<{name}> must be written in lower case, without anything else in it"
-        yield Problem("tag_form", message, opened[0].start, opened[0].end)
+        yield _problem("tag_form", message, opened[0])
 
 
 def _stray_text(text: str, tags: Sequence[Tag], begin: int) -> Iterator[Problem]:

@@ -80,26 +80,25 @@ class ParsedTurn:
     @property
     def cut(self) -> bool:
         """Whether actions beyond the maximum were dropped."""
-        return any(problem.code == "too_many_actions" for problem in self.problems)
+        return self._has("too_many_actions")
 
     @property
     def answers_differ(self) -> bool:
-        """Whether the reply has complete answers, drafts in its thoughts included, that aren't the
-        same.
-        """
-        return any(problem.code == "answers_differ" for problem in self.problems)
+        """Whether complete answers, drafts in the thoughts included, aren't the same."""
+        return self._has("answers_differ")
 
     @property
     def unclear(self) -> bool:
-        """Whether an answer names actions in a form that isn't read, so that nothing was
-        executed.
-        """
-        return any(problem.code == "unclear_answer" for problem in self.problems)
+        """Whether an answer in a form that isn't read names actions, so that none was executed."""
+        return self._has("unclear_answer")
 
     @property
     def refused(self) -> bool:
         """Whether a piece of the answer isn't an action of this environment."""
-        return any(problem.code in REFUSED_CODES for problem in self.problems)
+        return self._has(*REFUSED_CODES)
+
+    def _has(self, *codes: str) -> bool:
+        return any(problem.code in codes for problem in self.problems)
 
     @property
     def format_correct(self) -> bool:

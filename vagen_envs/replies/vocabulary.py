@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import tomllib
 from collections.abc import Mapping
 from importlib.resources import files
@@ -22,35 +21,31 @@ def _by_word(lists: Mapping[str, str]) -> dict[str, str]:
     return found
 
 
-PARTS: dict[str, str] = _by_word(_FILE["parts"])
+def _words(section: str, *names: str) -> tuple[str, ...]:
+    """The words of lists of the file, in their order."""
+    lists = _FILE[section]
+    return tuple(" ".join([lists[name] for name in names]).split())
+
+
+PARTS = _by_word(_FILE["parts"])
 """The letter of a word's part in an answer."""
-NUMBERS = {
-    word: number
-    for name in ("N", "O")
-    for number, word in enumerate(_FILE["parts"][name].split(), 1)
-}
+NUMBERS = {word: number for number, word in enumerate(_words("parts", "N"), 1)}
+NUMBERS |= {word: number for number, word in enumerate(_words("parts", "O"), 1)}
 """The numbers that words stand for: "two" and "twice" for 2."""
-DENIALS = frozenset(_FILE["answers"]["denial"].split())
-JUDGED = DENIALS.union(_FILE["answers"]["verdict"].split())
-SECOND_THOUGHTS = frozenset(_FILE["answers"]["own"].split())
-SPEAKERS = frozenset(_FILE["answers"]["speakers"].split())
-BESIDE_SPEAKERS = frozenset(_FILE["answers"]["beside"].split())
-_KEYS: dict[str, list[str]] = {name: words.split() for name, words in _FILE["keys"].items()}
-SUREST = frozenset(_KEYS["surest"])
-KEYS = (*_KEYS["surest"], *_KEYS["one"], *_KEYS["several"])
+DENIALS = frozenset(_words("answers", "denial"))
+JUDGED = frozenset(_words("answers", "denial", "verdict"))
+SECOND_THOUGHTS = frozenset(_words("answers", "own"))
+SPEAKERS = frozenset(_words("answers", "speakers"))
+BESIDE_SPEAKERS = frozenset(_words("answers", "beside"))
+KEYS = _words("keys", "surest", "one", "several")
 """Keys of JSON whose values are actions, the surest first."""
-CALLED, ARGUMENTS, TIMES = _KEYS["called"], _KEYS["arguments"], _KEYS["times"]
-BESIDE, RATINGS = frozenset(_KEYS["beside"]), frozenset(_KEYS["ratings"])
-ANSWER_TAGS = frozenset(_FILE["tags"]["answer"])
-THINKING_TAGS: tuple[str, ...] = tuple(_FILE["tags"]["thinking"])
-SYNONYMS: dict[str, str] = _by_word(_FILE["synonyms"])
-ARROWS: dict[str, str] = {
-    arrow: name for name, arrows in _FILE["arrows"].items() for arrow in arrows
-}
-
-_WORD = re.compile(r"[\w']+")
-
-
-def words_of(piece: str) -> list[str]:
-    """The words of a text in lower case."""
-    return _WORD.findall(piece.casefold().replace("’", "'"))
+SUREST = frozenset(_words("keys", "surest"))
+CALLED = _words("keys", "called")
+ARGUMENTS = _words("keys", "arguments")
+TIMES = _words("keys", "times")
+BESIDE = _words("keys", "beside")
+RATINGS = frozenset(_words("keys", "ratings"))
+ANSWER_TAGS = _words("tags", "answer")
+THINKING_TAGS = _words("tags", "thinking")
+SYNONYMS = _by_word(_FILE["synonyms"])
+ARROWS = _by_word({name: " ".join(arrows) for name, arrows in _FILE["arrows"].items()})
