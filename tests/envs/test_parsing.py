@@ -870,6 +870,18 @@ def test_a_rejected_or_undecided_option_is_never_executed(form, names, dress):
     assert KINDS["grid"].parse(f"<think>t</think>{answer}").actions == ()
 
 
+def test_each_message_of_a_thought_may_have_a_heading():
+    """gpt-oss heads every message: a second heading opens no thought within the first."""
+    messages = [
+        "analysis<|message|>It is above.",
+        "analysis<|message|>Try <answer>Up</answer>.",
+        "final<|message|><answer>Left</answer> Good luck.",
+    ]
+    reply = "<|end|><|start|>assistant<|channel|>".join(messages)
+    parsed = KINDS["grid"].parse(f"<|channel|>{reply}")
+    assert [action.name for action in parsed.actions] == ["Left"]
+
+
 def test_differing_answers_are_counted_and_drafts_are_among_them():
     grammar = Grammar(MOVES, "free_think", native_thinking="allow")
     assert grammar.parse(

@@ -61,7 +61,7 @@ class Grammar:
             section 2.2 don't; so it is in every prompt and optional when reading, by default.
         parsing: `"strict"` executes nothing unless the reply is well formed. `"lenient"` executes
             what a malformed reply means: its last answer after its thoughts, actions in markdown,
-            JSON or a tool call (see `vagen_envs.replies.answer` and `table`); the format reward is
+            JSON or a tool call (see `vagen_envs.replies.answers` and `table`); the format reward is
             strict in both.
             `"released"` executes and pays what VAGEN's released parsers do, see
             `vagen_envs.replies.reference`.

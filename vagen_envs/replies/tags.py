@@ -215,8 +215,11 @@ def find_thinking(text: str, names: TagNames, quoted: Sequence[Span] = ()) -> Th
             continue
         group = str(mark.lastgroup)
         kind = (mark["tag"] or group[1:]).lower()
+        opens = not mark["slash"] if mark["tag"] else group[0] == "o"
+        if kind == "channel" and kind in opened and opens == bool(opened[kind]):
+            continue  # gpt-oss repeats it for each message
         starts = opened.setdefault(kind, [])
-        if group[0] == "o" or (mark["tag"] and not mark["slash"]):
+        if opens:
             starts.append(mark.start())
         else:
             implied = implied or not starts
