@@ -60,8 +60,12 @@ class Contrast:
             earlier: the turns of its episode before it. What is left out counts as not known to the
                 agent.
         """
+        return self.of_turn(part, turn, earlier).score(facts)
+
+    def of_turn(self, part: Part, turn: Turn, earlier: Sequence[Turn]) -> TurnContrast:
+        """The contrast of a turn, for one part of its reply."""
         groups = self.groups(part, turn, earlier)
-        return score_of(part, facts, Step(turn.before, turn.after), groups)
+        return TurnContrast(part, Step(turn.before, turn.after), groups)
 
     def groups(self, part: Part, turn: Turn, earlier: Sequence[Turn]) -> tuple[Group, ...]:
         """The comparison states of a turn, as `groups_at` gives them."""
@@ -77,7 +81,9 @@ class Contrast:
             return (plain,)
         before = self._alike(own.before, [step.before for step in plain.steps])
         after = self._alike(own.after, [step.after for step in plain.steps])
-        return plain, AskedGroup(part, [Step(*pair) for pair in zip(before, after, strict=True)])
+        alike = tuple([Step(*pair) for pair in zip(before, after, strict=True)])
+        # Of another level they are often the same: in Navigation if its target is of this type.
+        return plain, self._groups.get((part, alike), lambda: AskedGroup(part, alike))
 
     def _alike(self, state: Any, others: Sequence[State]) -> Sequence[State]:
         """States that look to an agent as `state` does, each made from another one."""
@@ -90,23 +96,52 @@ class Contrast:
         return AskedGroup(part, self.comparisons.steps(key))
 
 
-def score_of(part: Part, facts: Sequence[Fact], step: Step, groups: Sequence[Group]) -> float:
-    """The score of a text's facts about a turn; of several groups the one in which an answer is
-    right more often counts.
+class TurnContrast:
+    """What answers about a turn earn; of several groups the one in which an answer is right more
+    often counts.
 
-    What isn't owed is never paid: it costs where it is false.
+    Args:
+        part: of the reply.
+        step: the states before and after the turn.
+        groups: its comparison states.
     """
-    questions = owed_by(part, step)
-    state = step.before if part == "grounding" else step.after
-    found = answers(state, facts)
-    gain = -float(sum(fact.holds(state) is False for fact in found.others))
-    for question, said in found.to.items():
-        value = combined([each.held for each in said])
-        facts_of = tuple([each.fact for each in said])
-        if value <= 0 or part == "grounding" or not were_true(facts_of, step):
-            gain += _paid(value, _mean(groups, facts_of), question in questions)
-    own = math.fsum([1 - _mean(groups, (fact,)) for fact in questions.values()])
-    return max(LOWEST, min(1.0, gain / max(own, _worth(groups) * max(1, len(questions)))))
+
+    def __init__(self, part: Part, step: Step, groups: Sequence[Group]) -> None:
+        self.part, self.step, self.groups = part, step, groups
+        self.owed = owed_by(part, step)
+
+    def score(self, facts: Sequence[Fact]) -> float:
+        """The score of a text's facts, `LOWEST` to 1.
+
+        What isn't owed is never paid: it costs where it is false.
+        """
+        state = self.step.before if self.part == "grounding" else self.step.after
+        found = answers(state, facts)
+        gain = -float(sum(fact.holds(state) is False for fact in found.others))
+        for question, said in found.to.items():
+            value = combined([each.held for each in said])
+            facts_of = tuple([each.fact for each in said])
+            if value <= 0 or self.part == "grounding" or not were_true(facts_of, self.step):
+                gain += _paid(value, self.mean(facts_of), question in self.owed)
+        return max(LOWEST, min(1.0, gain / self._full))
+
+    def mean(self, facts: tuple[Fact, ...]) -> float:
+        """The mean value of the answers to one question."""
+        return max([group.mean(facts) for group in self.groups])
+
+    @functools.cached_property
+    def _full(self) -> float:
+        """What a full description earns before it is divided by this; never less than one of its
+        size is worth on average.
+        """
+        own = math.fsum([1 - self.mean((fact,)) for fact in self.owed.values()])
+        return max(own, self._worth() * max(1, len(self.owed)))
+
+    def _worth(self) -> float:
+        """The mean contrast of an answer of full descriptions, at least `LEAST`."""
+        owed = self.groups[-1].owed
+        gains = [count * (1 - self.mean((fact,))) for fact, count in owed.items()]
+        return max(LEAST, math.fsum(gains) / max(1, owed.total()))
 
 
 def _paid(value: float, mean: float, is_owed: bool) -> float:
@@ -114,17 +149,6 @@ def _paid(value: float, mean: float, is_owed: bool) -> float:
     if value > 0:
         return value - mean if is_owed else 0.0
     return value - max(mean, RARELY_RIGHT) if value < 0 else -max(mean, 0.0)
-
-
-def _mean(groups: Sequence[Group], facts: tuple[Fact, ...]) -> float:
-    return max([group.mean(facts) for group in groups])
-
-
-def _worth(groups: Sequence[Group]) -> float:
-    """The mean contrast of an answer of full descriptions, at least `LEAST`."""
-    owed = groups[-1].owed
-    gains = [count * (1 - _mean(groups, (fact,))) for fact, count in owed.items()]
-    return max(LEAST, math.fsum(gains) / max(1, owed.total()))
 
 
 @functools.lru_cache(maxsize=16)

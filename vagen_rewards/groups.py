@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from abc import ABC, abstractmethod
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from vagen_rewards.reader import Fact
 from vagen_rewards.reader.claims import Part
-from vagen_rewards.reader.navigation import Seen
+from vagen_rewards.reader.navigation import Seen, types_in
 from vagen_rewards.transitions import Step, owed_by, value_of
 
 MARGIN = 1.0
@@ -150,9 +151,28 @@ class AskedGroup(Group):
         """
         if fact.name not in self._excerpts:
             self._excerpts[fact.name] = found = []
-            for step, weight in self._all:
-                state = step.before if self.part == "grounding" else step.after
-                if fact.excerpt(state).objects:
-                    short = Step(*[cast(Any, fact.excerpt(each)) for each in step])
-                    found.append((short, weight))
+            for number in self._naming(fact):
+                step, weight = self._all[number]
+                here: Any = fact.excerpt(self._described(step))
+                # The answers of an observation are held against the state before alone.
+                before: Any = here if self.part == "grounding" else fact.excerpt(step.before)
+                if here.objects:
+                    found.append((Step(before, here), weight))
         return self._excerpts[fact.name]
+
+    def _naming(self, fact: Seen) -> Sequence[int]:
+        """The states with an object of this name, by number."""
+        named = [at for kind, at in self._by_type.items() if fact.may_be(kind)]
+        return sorted(set().union(*named))
+
+    @functools.cached_property
+    def _by_type(self) -> dict[str, list[int]]:
+        """The states with an object of each type, by number: some five of some sixty types."""
+        found = defaultdict[str, list[int]](list)
+        for number, step in enumerate(self.steps):
+            for kind in types_in(self._described(step)):
+                found[kind].append(number)
+        return found
+
+    def _described(self, step: Step) -> Any:
+        return step.before if self.part == "grounding" else step.after

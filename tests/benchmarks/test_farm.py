@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from vagen_benchmarks import farm
 from vagen_benchmarks.cli import app
 from vagen_benchmarks.farm.words import NOTHING, WORDS, Share, WordTable
-from vagen_rewards.contrast import score_of
+from vagen_rewards import contrast, groups
 from vagen_rewards.reader import read
 
 GRIDS = ("vagen/Sokoban-v0", "vagen/FrozenLake-v0")
@@ -43,6 +43,43 @@ def test_words_that_dont_look_earn_hardly_anything(env_id):
     within(farm.word_shares(env_id, {"difficulty": 0}, 20, 60))
 
 
+@pytest.fixture(scope="module")
+def navigation():
+    """A table of first and second turns in Navigation, with what own words earn."""
+    table = WordTable("vagen/Navigation-v0", {"difficulty": 0}, 16)
+    own = table.own("grounding", table.played("grounding", table.episodes(most=2)))
+    return table, table.episodes(lambda *_: ["moveahead"], times=20, most=2), own
+
+
+@pytest.mark.sim
+def test_words_that_dont_look_earn_hardly_anything_in_navigation(navigation):
+    table, episodes, own = navigation
+    first = table.played("grounding", episodes, only=0)
+    within({("best constant", "grounding"): table.constant(first, 500, own)})
+    within({("blind after 0", "grounding"): table.blind(first, own)})
+    second = table.played("grounding", episodes, only=1)
+    within({("blind after 1", "grounding"): table.blind(second, own)})
+
+
+@pytest.mark.sim
+@pytest.mark.parametrize("fault", ["no margin", "no cost of what isn't in sight"])
+def test_without_either_rule_blind_words_earn_in_navigation(monkeypatch, navigation, fault):
+    """The bound can be missed: a list of objects earns where naming what may be there is free."""
+    table, episodes, own = navigation
+    if fault == "no margin":
+        monkeypatch.setattr(groups, "MARGIN", 0.0)
+    else:
+        paid = contrast._paid
+
+        def costly(value, mean, is_owed):
+            return paid(value, mean, is_owed) if value else 0.0
+
+        monkeypatch.setattr(contrast, "_paid", costly)
+    table.contrast = contrast.Contrast("vagen/Navigation-v0", {"difficulty": 0})
+    first = table.played("grounding", episodes, only=0)
+    assert farm.is_beyond("blind after 0", table.blind(first, own))
+
+
 @pytest.mark.sim
 @pytest.mark.parametrize(
     ("env_id", "options", "seeds"),
@@ -55,7 +92,8 @@ def test_words_that_dont_look_earn_hardly_anything(env_id):
 def test_scores_are_ordered_by_right_minus_wrong(env_id, options, seeds):
     """In the other worlds, too; on the grids the table has it."""
     table = WordTable(env_id, options, seeds)
-    played = table.play("grounding", only=None if "Navigation" in env_id else 0)
+    only = None if "Navigation" in env_id else 0
+    played = table.played("grounding", table.episodes(), only)
     assert table.slope("grounding", played) >= 0.95
     twice = table.share(
         "grounding", WORDS["own words twice"], played, table.own("grounding", played)
@@ -85,13 +123,13 @@ def test_order_and_wording_dont_move_a_score_and_a_missing_sentence_doesnt_raise
     options = {"scorer": "classical"} if "SVG" in env_id else {}
     table = WordTable(env_id, options, 4)
     missing = []
-    for played in table.play("grounding", only=0):
+    for played in table.played("grounding", table.episodes(most=1)):
         state = played.turn.before
         sentences = [each[0].upper() + each[1:] for each in state.sentences()]
 
         def score(text, played=played, state=state):
             facts = [claim.key for claim in read(state.kind, text, "grounding").claims]
-            return score_of("grounding", facts, played.step, played.groups)
+            return played.contrast.score(facts)
 
         own = score(". ".join(sentences))
         other = ". ".join(sentences)
@@ -119,7 +157,7 @@ def test_where_own_words_earn_nothing_there_is_no_share(monkeypatch, tmp_path):
     """In SVG the agent wrote the drawing that a prediction describes."""
     table = WordTable("vagen/SVGReconstruction-v0", {"scorer": "classical"}, 2)
     part = "world_modeling"
-    played = table.play(part)
+    played = table.played(part, table.episodes())
     own = table.own(part, played)
     share = table.share(part, WORDS["own words"], played, own)
     assert math.isnan(share.value)
@@ -135,8 +173,9 @@ def test_where_own_words_earn_nothing_there_is_no_share(monkeypatch, tmp_path):
 
 def test_blind_words_are_measured_only_where_they_were_not_chosen():
     table = WordTable(GRIDS[0], {"difficulty": 0}, 6)
-    first, *others = table.play("grounding", lambda *_: ["Up"], only=1)
+    episodes = table.episodes(lambda *_: ["Up"])
+    first, *others = table.played("grounding", episodes, only=1)
     played = [turn for other in others for turn in (other, first)]
-    share = table.blind("grounding", played, 1.0)
+    share = table.blind(played, 1.0)
     assert share.error == 0.0, "every turn that is measured is the same"
     assert not math.isnan(share.value)

@@ -17,7 +17,7 @@ from vagen_envs.navigation.state import NavigationState
 from vagen_envs.sokoban.state import SokobanState
 from vagen_rewards import ReasoningReward, VisualReasoningReward
 from vagen_rewards.comparison import Comparisons
-from vagen_rewards.contrast import RARELY_RIGHT, Contrast, score_of
+from vagen_rewards.contrast import RARELY_RIGHT, Contrast, TurnContrast
 from vagen_rewards.groups import AskedGroup, CountedGroup
 from vagen_rewards.owed import told as described_by
 from vagen_rewards.reader.navigation import Seen
@@ -334,12 +334,12 @@ def test_naming_what_may_be_there_earns_nothing():
     group = AskedGroup("grounding", steps)
     said = [Seen("desk lamp", frozenset({"left"})), Seen("desk lamp", metres=1.0)]
     there, elsewhere = (
-        score_of("grounding", said, step, [group]) for step in (steps[0], steps[-1])
+        TurnContrast("grounding", step, [group]).score(said) for step in (steps[0], steps[-1])
     )
     assert there > 0.3
     assert there + elsewhere <= 0
     junk = [Seen(name, frozenset({"left"})) for name in ("bed", "sofa", "bowl")]
-    assert score_of("grounding", junk, steps[0], [group]) < 0
+    assert TurnContrast("grounding", steps[0], [group]).score(junk) < 0
 
 
 @pytest.mark.parametrize("env_id", GRIDS)
@@ -351,7 +351,9 @@ def test_a_prediction_that_ignores_the_picture_earns_nothing_in_the_comparison_s
             groups = contrast.groups("world_modeling", turn, ())
             steps = contrast.comparisons.steps(contrast.comparisons.key(turn, (), True))
             for fact in list(groups[0].owed)[:4]:
-                earned = [score_of("world_modeling", [fact], step, groups) for step in steps]
+                earned = [
+                    TurnContrast("world_modeling", step, groups).score([fact]) for step in steps
+                ]
                 assert statistics.fmean(earned) <= 0.01
                 assert groups[0].mean((fact,)) < RARELY_RIGHT or statistics.fmean(earned) > -0.05
 

@@ -8,7 +8,7 @@ import pytest
 import vagen_envs  # noqa: F401
 from vagen_envs.frozen_lake.state import FrozenLakeState
 from vagen_rewards import groups
-from vagen_rewards.contrast import Contrast, contrast_for, score_of
+from vagen_rewards.contrast import Contrast, TurnContrast, contrast_for
 from vagen_rewards.groups import AskedGroup, CountedGroup
 from vagen_rewards.reader import read
 from vagen_rewards.transitions import Step
@@ -47,7 +47,7 @@ def facts(text, part="grounding"):
 
 
 def score(text, *compared, side="dr", part="grounding", step=None):
-    return score_of(part, facts(text, part), step or still(side), compared or (ALL,))
+    return TurnContrast(part, step or still(side), compared or (ALL,)).score(facts(text, part))
 
 
 BELOW, ABOVE = "The target is below the player.", "The target is above the player."
@@ -190,7 +190,7 @@ def test_a_turn_is_scored_against_the_levels_with_its_key(lake, turns, part):
         (group,) = lake.groups(part, turn, earlier)
         assert (group.size, group.owed) == (plain.size, plain.owed)
         text = (turn.before if part == "grounding" else turn.after).natural_language()
-        expected = score_of(part, facts(text, part), step, [plain])
+        expected = TurnContrast(part, step, [plain]).score(facts(text, part))
         assert lake.score(part, facts(text, part), turn, earlier) == expected
         assert expected > 0 or part == "world_modeling"
     assert lake.groups_at(part, Step(first.before, first.after))[0].size == 40
@@ -201,6 +201,16 @@ def test_a_group_is_made_once(lake, turns):
     one, other = (lake.groups("grounding", turn, ()) for _ in range(2))
     assert one[0] is other[0]
     assert lake.groups("world_modeling", turn, ())[0] is not one[0]
+
+
+def test_what_a_turn_is_worth_is_found_once(monkeypatch):
+    """A second text asks the comparison states for its own answers alone."""
+    contrast = TurnContrast("grounding", still("dr"), [asked("ul", "ur", "dl", "dr")])
+    contrast.score(facts(BELOW))
+    means = []
+    monkeypatch.setattr(TurnContrast, "mean", lambda _self, said: means.append(said) or 0.0)
+    contrast.score(facts(ABOVE))
+    assert len(means) == 1
 
 
 def test_states_may_make_comparisons_from_the_others_before_and_after(monkeypatch, turns):
@@ -219,6 +229,9 @@ def test_states_may_make_comparisons_from_the_others_before_and_after(monkeypatc
     assert isinstance(plain, AskedGroup)
     assert (plain.size, plain.part, further.part) == (3, "world_modeling", "world_modeling")
     assert list(further.steps) == [own, own]
+    _, again = made.groups_at("world_modeling", own, made.comparisons.key(turns[0], (), True))
+    assert again is further, "its means are known"
+    del seen[2:]
     assert seen == [
         (own.before, [step.before for step in plain.steps], 5),
         (own.after, [step.after for step in plain.steps], 5),

@@ -48,6 +48,10 @@ class PrimitiveSkillState(State):
     fingers: int = 0
     turns: dict[str, Vector] = dataclasses.field(default_factory=dict)
 
+    def __hash__(self) -> int:
+        # The fields' own doesn't exist: dictionaries have none.
+        return hash((self.held, frozenset(self.positions.items())))
+
     @property
     def told(self) -> tuple[dict[str, Vector], str, int | None]:
         """What descriptions say: where things are, what is held, how far the drawer is open."""

@@ -45,6 +45,11 @@ def _is_called(kind: str, name: str) -> bool:
     return name in (own, own.replace(" ", ""), kind.lower(), *others)
 
 
+def types_in(state: Any) -> set[str]:
+    """The types of the objects that a state says something about."""
+    return {state.target_type, *[kind for kind, *_ in state.visible_objects]}
+
+
 class Excerpt(NamedTuple):
     """What a state says about the objects of one name.
 
@@ -109,6 +114,10 @@ class Seen(NamedTuple):
     def is_target(self, state: Any) -> bool:
         """Whether the name is the target's."""
         return self.name == "target" or _is_called(state.target_type, self.name)
+
+    def may_be(self, kind: str) -> bool:
+        """Whether an object of AI2-THOR's type may be meant."""
+        return self.name == "target" or _is_called(kind, self.name)
 
     def _is_as_far(self, far: float) -> bool | None:
         if self.metres is None or abs(self.metres - far) <= TOLERANCE * far:

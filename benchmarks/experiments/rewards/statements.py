@@ -21,7 +21,7 @@ from typing import Any
 import vagen_envs  # noqa: F401
 from vagen_envs.core import State
 from vagen_rewards import RuleJudge
-from vagen_rewards.contrast import Contrast, score_of
+from vagen_rewards.contrast import Contrast, TurnContrast
 from vagen_rewards.reader import read
 from vagen_rewards.scores import Statement
 from vagen_rewards.transitions import Step
@@ -61,7 +61,7 @@ def pay_of(statement: Statement) -> float | None:
     step = Step(statement.state, statement.state)
     contrast = contrast_for(statement.state)
     groups = contrast.groups_at("grounding", step)
-    gain = score_of("grounding", facts, step, groups)
+    gain = TurnContrast("grounding", step, groups).score(facts)
     return min(0.0, gain) if reading.matters else gain
 
 

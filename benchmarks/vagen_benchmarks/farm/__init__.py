@@ -36,20 +36,24 @@ def word_shares(
         """To one side, then to the next: a corner is the place that feedback tells most about."""
         return [names[2 * index % len(names)]] * core.config.max_actions_per_turn
 
+    blind_turns = range(min(3, core.config.max_turns) if names else 0)
+    by_oracle = table.episodes()
+    by_chance = table.episodes(at_random, times=8)
+    by_habit = table.episodes(fixed, times=20, most=len(blind_turns))
+    boards = ON_BOARDS if hasattr(core.true_state, "cells") else {}
     found: dict[tuple[str, Part], Share] = {}
     for part in PARTS:
-        played = table.play(part)
+        played = table.played(part, by_oracle)
         own = table.own(part, played)
-        boards = ON_BOARDS if hasattr(core.true_state, "cells") else {}
         for name, words in (WORDS | boards).items():
             found[name, part] = table.share(part, words, played, own)
         found["slope", part] = Share(table.slope(part, played), 0.0)
-        random = table.play(part, at_random, times=8)
+        random = table.played(part, by_chance)
         found["the prompt's example", part] = table.share(part, table.example, random, own)
-        found["best constant", part] = table.constant(part, random, tries, own)
-        for turns in range(1, min(3, core.config.max_turns) if names else 1):
-            blind = table.play(part, fixed, only=turns, times=20)
-            found[f"blind after {turns}", part] = table.blind(part, blind, own)
+        found["best constant", part] = table.constant(random, tries, own)
+        for turns in blind_turns:
+            blind = table.played(part, by_habit, only=turns)
+            found[f"blind after {turns}", part] = table.blind(blind, own)
     return found
 
 

@@ -16,10 +16,9 @@ import numpy as np
 from vagen_benchmarks.farm.seeds import FIRST_SEED
 from vagen_envs.core import State, Turn, VagenEnv
 from vagen_envs.seeding import HashStream
-from vagen_rewards.contrast import Contrast, score_of
+from vagen_rewards.contrast import Contrast, TurnContrast
 from vagen_rewards.reader import Fact, read
 from vagen_rewards.reader.claims import Part
-from vagen_rewards.transitions import Step, owed_by
 
 Words = Callable[[Turn, Part, Sequence[Turn]], str]
 
@@ -100,12 +99,11 @@ Plan = Callable[[int, int], list[str]]
 
 @dataclass(frozen=True)
 class Played:
-    """A turn, those before it, and the comparison states of one part of its reply."""
+    """A turn, those before it, and what answers in one part of its reply earn."""
 
     turn: Turn
     earlier: tuple[Turn, ...]
-    step: Step
-    groups: Any
+    contrast: TurnContrast
 
 
 class WordTable:
@@ -123,20 +121,14 @@ class WordTable:
         self.contrast = Contrast(env_id, dataclasses.asdict(cast(Any, self.env.config)))
         self.seeds = seeds
 
-    def play(
-        self, part: Part, plan: Plan | None = None, only: int | None = None, times: int = 1
-    ) -> list[Played]:
-        """Turns of episodes by the oracle or by a plan, all of them or those of one number."""
-        found = []
-        for seed in range(FIRST_SEED, FIRST_SEED + times * self.seeds):
-            turns: list[Turn] = []
-            for turn in self._turns(seed, plan):
-                if only is None or len(turns) == only:
-                    groups = self.contrast.groups(part, turn, turns)
-                    step = Step(turn.before, turn.after)
-                    found.append(Played(turn, tuple(turns), step, groups))
-                turns.append(turn)
-        return found
+    def episodes(
+        self, plan: Plan | None = None, times: int = 1, most: int | None = None
+    ) -> list[list[Turn]]:
+        """Episodes by the oracle or by a plan, as often as each seed's number of times, up to so
+        many turns.
+        """
+        seeds = range(FIRST_SEED, FIRST_SEED + times * self.seeds)
+        return [list(itertools.islice(self._turns(seed, plan), most)) for seed in seeds]
 
     def _turns(self, seed: int, plan: Plan | None) -> Iterator[Turn]:
         self.env.reset(seed=seed)
@@ -148,6 +140,18 @@ class WordTable:
             yield info["turn"]
             if terminated or truncated:
                 return
+
+    def played(
+        self, part: Part, episodes: Sequence[Sequence[Turn]], only: int | None = None
+    ) -> list[Played]:
+        """The turns of episodes for one part of their replies, all or those of one number."""
+        found = []
+        for turns in episodes:
+            for index, turn in enumerate(turns):
+                if only is None or index == only:
+                    contrast = self.contrast.of_turn(part, turn, turns[:index])
+                    found.append(Played(turn, tuple(turns[:index]), contrast))
+        return found
 
     def example(self, turn: Turn, part: Part, _earlier: Sequence[Turn]) -> str:
         """What the prompt's example of a reply says; nothing where it has none."""
@@ -164,59 +168,52 @@ class WordTable:
         return statistics.fmean(self._earned(part, _own, played))
 
     def _earned(self, part: Part, words: Words, played: Sequence[Played]) -> list[float]:
-        return self._scores(part, [self._read(part, words, each) for each in played], played)
+        return self._scores([self._read(part, words, each) for each in played], played)
 
     def _read(self, part: Part, words: Words, played: Played) -> list[Fact]:
         text = words(played.turn, part, played.earlier)
         return [claim.key for claim in read(played.turn.before.kind, text, part).claims]
 
-    def _scores(
-        self, part: Part, facts: Sequence[Sequence[Fact]], played: Sequence[Played]
-    ) -> list[float]:
-        return [
-            score_of(part, said, each.step, each.groups)
-            for said, each in zip(facts, played, strict=True)
-        ]
+    def _scores(self, facts: Sequence[Sequence[Fact]], played: Sequence[Played]) -> list[float]:
+        return [each.contrast.score(said) for said, each in zip(facts, played, strict=True)]
 
-    def blind(self, part: Part, played: Sequence[Played], own: float) -> Share:
+    def blind(self, played: Sequence[Played], own: float) -> Share:
         """The best words for each feedback as a share of `own`: chosen on every other turn and
         measured on the rest.
 
         Not the other way round as well: what is frequent in both halves by chance would count
         twice, and the standard error would be a third too small (24 repetitions).
         """
-        chosen = self._best_by_feedback(part, played[::2])
+        chosen = self._best_by_feedback(played[::2])
         rest = played[1::2]
         said = [chosen.get(_feedback(each), []) for each in rest]
-        return _share(self._scores(part, said, rest), own)
+        return _share(self._scores(said, rest), own)
 
-    def _best_by_feedback(
-        self, part: Part, played: Sequence[Played]
-    ) -> dict[tuple[Any, ...], list[Fact]]:
+    def _best_by_feedback(self, played: Sequence[Played]) -> dict[tuple[Any, ...], list[Fact]]:
         chosen: dict[tuple[Any, ...], list[Fact]] = {}
-        facts = _pool(part, played)
+        facts = _pool(played)
         for feedback in {_feedback(each) for each in played}:
             mine = [each for each in played if _feedback(each) == feedback]
-            chosen[feedback] = [fact for fact in facts if self._surely_pays(part, fact, mine)]
+            chosen[feedback] = [fact for fact in facts if self._surely_pays(fact, mine)]
         return chosen
 
-    def _surely_pays(self, part: Part, fact: Fact, played: Sequence[Played]) -> bool:
-        scores = [score_of(part, [fact], each.step, each.groups) for each in played]
+    def _surely_pays(self, fact: Fact, played: Sequence[Played]) -> bool:
+        scores = [each.contrast.score([fact]) for each in played]
         error = statistics.stdev(scores) / math.sqrt(len(scores)) if len(scores) > 1 else 1.0
         return statistics.fmean(scores) > error
 
-    def constant(self, part: Part, played: Sequence[Played], tries: int, own: float) -> Share:
+    def constant(self, played: Sequence[Played], tries: int, own: float) -> Share:
         """The best of many constant texts as a share of `own`, chosen on every other turn and
         measured on the rest.
 
         Answers to different questions add up, so that texts are compared by the scores of their
         facts.
         """
-        facts = _pool(part, played)
+        facts = _pool(played)
         if not facts or not tries:
             return NOTHING
         first, rest = played[::2], played[1::2]
-        paid = np.array([self._scores(part, [[fact]] * len(first), first) for fact in facts])
+        paid = np.array([self._scores([[fact]] * len(first), first) for fact in facts])
         stream = HashStream("constants", 0)
         best: tuple[float, list[int]] = (-1.0, [])
         for _ in range(tries):
@@ -224,7 +221,7 @@ class WordTable:
             value = float(np.clip(paid[said].sum(0), -1, 1).mean())
             best = max(best, (value, said), key=lambda pair: pair[0])
         text = [facts[i] for i in best[1]]
-        return _share(self._scores(part, [text] * len(rest), rest), own)
+        return _share(self._scores([text] * len(rest), rest), own)
 
     def slope(self, part: Part, played: Sequence[Played]) -> float:
         """Spearman's correlation of scores and right minus wrong facts in descriptions with one,
@@ -235,11 +232,10 @@ class WordTable:
         found = []
         for each in played:
             state = _state(each.turn, part)
-            own = []
-            for fact in owed_by(part, each.step).values():
-                surest = max(group.mean((fact,)) for group in each.groups)
-                if surest < SURE and false_version(fact, state) is not None:
-                    own.append(fact)
+            unsure = [
+                fact for fact in each.contrast.owed.values() if each.contrast.mean((fact,)) < SURE
+            ]
+            own = [fact for fact in unsure if false_version(fact, state) is not None]
             if len(own) < 2:
                 continue
             pairs = []
@@ -249,7 +245,7 @@ class WordTable:
                 told = [fact for fact in said if fact is not None] + kept[wrong + silent :]
                 held = [fact.holds(state) for fact in told]
                 right = held.count(True) - held.count(False)
-                pairs.append((right, score_of(part, told, each.step, each.groups)))
+                pairs.append((right, each.contrast.score(told)))
             found.append(_spearman(pairs))
         return statistics.fmean(found) if found else math.nan
 
@@ -274,11 +270,11 @@ def _changes(fact: Any) -> Iterator[Any]:
         yield fact._replace(far=fact.far + 200)
 
 
-def _pool(part: Part, played: Sequence[Played]) -> list[Fact]:
+def _pool(played: Sequence[Played]) -> list[Fact]:
     """The facts that any of these turns owes."""
     found: set[Fact] = set()
     for each in played:
-        found.update(owed_by(part, each.step).values())
+        found.update(each.contrast.owed.values())
     return sorted(found, key=str)
 
 
