@@ -103,11 +103,7 @@ class Names:
         }
 
     def __eq__(self, other: object) -> bool:
-        return type(other) is type(self) and (other.names, other.called, other.exact) == (
-            self.names,
-            self.called,
-            self.exact,
-        )
+        return type(other) is type(self) and vars(other) == vars(self)
 
     def __hash__(self) -> int:
         return hash((self.names, self.called))
@@ -237,7 +233,7 @@ class Calls:
             if len({groups[:2] for groups in named}) < len(words):
                 return "?"
             words = [groups[2] for groups in named]
-        return ", ".join([word.removesuffix("mm").strip("\"' ") for word in words])
+        return ", ".join([word.strip("\"' ").removesuffix("mm").strip() for word in words])
 
     def _number(self, word: str) -> Number | None:
         if not self._NUMBER.fullmatch(word):

@@ -174,15 +174,20 @@ class AnswerReader:
                 yield piece, left, right
             left = right + len(self.separator)
 
+    @property
+    def _lenient(self) -> Names | Calls | None:
+        """The grammar of answers that are read in other forms too; texts have no others."""
+        if self.parsing == "lenient" and isinstance(self.grammar, Names | Calls):
+            return self.grammar
+        return None
+
     def _read_table(self, text: str, span: Span) -> list[Action] | None:
-        if self.parsing != "lenient" or not isinstance(self.grammar, Names | Calls):
-            return None
-        return read_table(text, *span, self.separator, self.grammar)
+        grammar = self._lenient
+        return read_table(text, *span, self.separator, grammar) if grammar else None
 
     def _names_action(self, text: str, span: Span) -> bool:
-        if self.parsing != "lenient" or not isinstance(self.grammar, Names | Calls):
-            return False
-        return names_action(text[slice(*span)], self.grammar)
+        grammar = self._lenient
+        return grammar is not None and names_action(text[slice(*span)], grammar)
 
     def _argues(self, text: str, span: Span) -> bool:
         """Whether an answer names actions among other words, and isn't a list in which one is
