@@ -176,6 +176,7 @@ class Calls:
 
     _OPENED = re.compile(r"([A-Za-z]\w*)\s*[:=]?\s*(?=[(\[{])")
     _POINT = re.compile(r"\s*\w+\s*[=:]\s*(?=[(\[{])")  # `position=(1, 2, 3)`
+    _NAMES = re.compile("(?:xyz?)+|n+", re.IGNORECASE)
     _KEYWORD = re.compile(r"[\"']?([A-Za-z])_?(\d*)[\"']?\s*[=:]\s*(.+)", re.DOTALL)
 
     def __init__(self, arity: Mapping[str, int], *, integers: bool = True) -> None:
@@ -222,7 +223,8 @@ class Calls:
     def _plain_numbers(self, inside: str) -> str:
         """The numbers of a call; "?" if it isn't known which is which.
 
-        Names are ordered as coordinates are: x, y, z, or x1, y1, z1, x2, y2, z2.
+        Names are ordered as coordinates are, x, y, z or x1, y1, z1, x2, y2, z2, or as in the
+        prompt: n1, n2, n3. Any other name may be of something else, such as a height.
         """
         point = self._POINT.match(inside)
         words = inside[point.end() if point else 0 :].split(",")
@@ -230,7 +232,9 @@ class Calls:
         named = [match.groups() for match in map(self._KEYWORD.fullmatch, words) if match]
         if named:
             named.sort(key=lambda groups: (groups[1], groups[0]))
-            if len({groups[:2] for groups in named}) < len(words):
+            letters = "".join([groups[0] for groups in named])
+            named_once = {groups[:2] for groups in named}
+            if not self._NAMES.fullmatch(letters) or len(named_once) < len(words):
                 return "?"
             words = [groups[2] for groups in named]
         return ", ".join([word.strip("\"' ").removesuffix("mm").strip() for word in words])

@@ -32,11 +32,14 @@ _TOKEN = re.compile(
     r"(?P<word>[^\W\d_]+(?:['’][^\W\d_]+)*)|(?P<number>\d+(?:\.\d+)?)"
     rf"|(?P<arrow>[{''.join(ARROWS)}])"
     r"|(?P<S>[-=]+>|>>+|(?<=[\w )`*])>|[,;|&+、،➜➔⇒↦])|(?P<H>#|//)|(?P<T>(?<!\*)\*(?=\s?\d)|×)"
-    r"|(?P<R>\n)|(?P<P>[.。…]|!(?!\w))|(?P<C>:)|(?P<D>-+(?=[\s|]|\Z)|(?:^|(?<=\n))-|[–—])"
+    r"|(?P<R>\n)|(?P<P>[.。…]|!(?!\w|\s*=))|(?P<C>:)|(?P<D>-+(?=[\s|]|\Z)|(?:^|(?<=\n))-|[–—])"
     r"|(?P<open>[(\[])|(?P<close>[)\]])|(?P<E>=)"
     r"|(?P<dress>[\s*_`'\"$\\{}>«»‘’‚‛“”„‹›•·「」『』【】])|(?P<other>.)",
     re.DOTALL,
 )
+_ARROW, _OTHER_ARROW = f"[{''.join(ARROWS)}]", f"[{''.join(ARROWS.keys() - {'→'})}]"
+_MAY_PART = re.compile(rf"{_OTHER_ARROW}\s*→\s*{_OTHER_ARROW}|{_ARROW}\s+→|→\s+{_ARROW}")
+"""An arrow that may stand between two others."""
 _LETTERS = {"open": "(", "close": ")", "other": "?"}
 
 _ITEM = re.compile(
@@ -136,7 +139,7 @@ def _tokens_of(piece: str, offset: int, separator: str, grammar: Names | Calls) 
         letter = "S"  # arrows decorate names or stand between them
     else:  # "↑ → ↓" may have one between two others
         marks = ARROWS.keys() & set(piece)
-        letter = "?" if "→" in marks and len(marks) > 1 else "A"
+        letter = "?" if len(marks) > 1 and _MAY_PART.search(piece) else "A"
     return [token._replace(letter=letter) if token.letter == "→" else token for token in found]
 
 
