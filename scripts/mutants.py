@@ -80,6 +80,11 @@ MODULES: dict[str, tuple[str, ...]] = {
     "vagen_adapters/ppo/level_sampler.py": ("tests/adapters/test_ppo_level_sampler.py",),
     "vagen_adapters/service/sessions.py": ("tests/adapters/test_service_sessions.py",),
     "vagen_adapters/service/journal.py": ("tests/adapters/test_service_journal.py",),
+    "vagen_benchmarks/results/cell.py": ("tests/benchmarks/test_bench_summary.py",),
+    "vagen_benchmarks/results/play_errors.py": (
+        "tests/benchmarks/test_bench_stop_reasons.py",
+        "tests/benchmarks/test_bench_summary.py",
+    ),
     "vagen_benchmarks/results/summary.py": ("tests/benchmarks/test_bench_summary.py",),
     "vagen_benchmarks/results/stats.py": ("tests/benchmarks/test_bench_intervals.py",),
     "vagen_benchmarks/clients/retries.py": ("tests/benchmarks/test_bench_retries.py",),

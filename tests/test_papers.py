@@ -21,7 +21,7 @@ from vagen_benchmarks.cli import app  # noqa: E402
 from vagen_benchmarks.commands.options import parse_options  # noqa: E402
 from vagen_benchmarks.results.training_words import course_of  # noqa: E402
 from vagen_benchmarks.runs.plans import Plan, load_plan  # noqa: E402
-from vagen_benchmarks.runs.protocol import resolve_id  # noqa: E402
+from vagen_benchmarks.runs.tasks import resolve_id  # noqa: E402
 from vagen_envs.registration import declared  # noqa: E402
 
 PAGE = Path(__file__).parent.parent / "docs" / "papers.md"

@@ -17,7 +17,8 @@ from perf.impaired import FAULTS, Impaired
 from vagen_benchmarks.agents.base import Agent
 from vagen_benchmarks.diagnosis import Diagnosis, diagnose, diagnosis_tasks
 from vagen_benchmarks.runs.job import make_job
-from vagen_benchmarks.runs.run_folder import RunFolder, RunWriter
+from vagen_benchmarks.runs.run_folder import RunFolder
+from vagen_benchmarks.runs.run_writer import RunWriter
 from vagen_benchmarks.runs.runner import run
 
 LEVELS = 64

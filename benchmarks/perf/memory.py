@@ -13,9 +13,11 @@ from vagen_benchmarks.agents.chat import ChatAgent
 from vagen_benchmarks.clients.registry import Registry
 from vagen_benchmarks.report import write_report
 from vagen_benchmarks.runs.episode import Episode
-from vagen_benchmarks.runs.protocol import Protocol, make_tasks
-from vagen_benchmarks.runs.run_folder import RunFolder, RunWriter
+from vagen_benchmarks.runs.protocol import Protocol
+from vagen_benchmarks.runs.run_folder import RunFolder
+from vagen_benchmarks.runs.run_writer import RunWriter
 from vagen_benchmarks.runs.runner import Policy, run
+from vagen_benchmarks.runs.tasks import make_tasks
 
 
 def main(episodes: int) -> None:

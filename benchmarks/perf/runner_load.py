@@ -15,9 +15,10 @@ import openai
 
 from perf.endpoint import endpoint
 from vagen_benchmarks.agents.factory import Asked, make_agents
-from vagen_benchmarks.runs.protocol import Protocol, make_tasks
-from vagen_benchmarks.runs.run_folder import RunWriter
+from vagen_benchmarks.runs.protocol import Protocol
+from vagen_benchmarks.runs.run_writer import RunWriter
 from vagen_benchmarks.runs.runner import Policy, run
+from vagen_benchmarks.runs.tasks import make_tasks
 
 DELAY, IN_FLIGHT = 0.2, 64
 

@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 from vagen_benchmarks.errors import BenchError
 from vagen_benchmarks.results.stats import Estimate, rate
 from vagen_benchmarks.runs.episode import Episode
-from vagen_benchmarks.runs.protocol import Task, agent_options, make_task
+from vagen_benchmarks.runs.protocol import Task, agent_options
 from vagen_benchmarks.runs.run_folder import RunFolder
+from vagen_benchmarks.runs.tasks import make_task
 from vagen_benchmarks.stop_reasons import ENDING_STOPS, Stop
 from vagen_envs.core import Turn, VagenEnv
 from vagen_envs.errors import LevelError

@@ -15,9 +15,10 @@ from vagen_benchmarks.results.compare import Pairs, compare, read_side
 from vagen_benchmarks.results.summary import summarise
 from vagen_benchmarks.runs.episode import Episode
 from vagen_benchmarks.runs.job import baselines_of, make_job
-from vagen_benchmarks.runs.protocol import make_tasks
-from vagen_benchmarks.runs.run_folder import RunFolder, RunWriter
+from vagen_benchmarks.runs.run_folder import RunFolder
+from vagen_benchmarks.runs.run_writer import RunWriter
 from vagen_benchmarks.runs.runner import Outcome, Policy, run
+from vagen_benchmarks.runs.tasks import make_tasks
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,8 @@ from vagen_benchmarks.results.plan_table import plan_table
 from vagen_benchmarks.runs.job import make_job
 from vagen_benchmarks.runs.plans import Plan, load_plan
 from vagen_benchmarks.runs.protocol import Protocol
-from vagen_benchmarks.runs.run_folder import RunFolder, RunWriter
+from vagen_benchmarks.runs.run_folder import RunFolder
+from vagen_benchmarks.runs.run_writer import RunWriter
 from vagen_benchmarks.runs.runner import run
 
 GRIDS = ("vagen/FrozenLake-v0", "vagen/Sokoban-v0")

@@ -17,9 +17,9 @@ from vagen_benchmarks.agents.scripted import Oracle, Random
 from vagen_benchmarks.errors import EndpointError
 from vagen_benchmarks.report import write_report
 from vagen_benchmarks.results.stats import wilson
-from vagen_benchmarks.runs.protocol import Skipped
 from vagen_benchmarks.runs.run_folder import RunFolder
 from vagen_benchmarks.runs.scoring import make_scoring
+from vagen_benchmarks.runs.tasks import Skipped
 
 HOSTILE = "</script><script>document.title='owned'</script><answer>Fly 😀</answer><img src=x onerror=\"document.title='owned'\">"
 

@@ -15,7 +15,8 @@ from commands import vagen
 from vagen_benchmarks.agents import Agent
 from vagen_benchmarks.agents.scripted import Oracle, Random
 from vagen_benchmarks.errors import RunFolderError, StorageError
-from vagen_benchmarks.runs.run_folder import RunFolder, RunWriter
+from vagen_benchmarks.runs.run_folder import RunFolder
+from vagen_benchmarks.runs.run_writer import RunWriter
 from vagen_benchmarks.sharing.files import count_attempts, edits
 from vagen_benchmarks.sharing.verify import verify
 from vagen_envs.core import Turn

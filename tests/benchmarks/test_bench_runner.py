@@ -11,7 +11,7 @@ import runs
 
 from vagen_benchmarks.agents.scripted import Oracle, Random
 from vagen_benchmarks.errors import ProtocolError
-from vagen_benchmarks.runs.protocol import make_tasks
+from vagen_benchmarks.runs.tasks import make_tasks
 from vagen_envs.errors import MissingExtraError
 from vagen_envs.sokoban.env import SokobanEnv
 

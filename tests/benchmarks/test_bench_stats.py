@@ -15,10 +15,10 @@ from vagen_benchmarks.cli import app
 from vagen_benchmarks.errors import ProtocolError
 from vagen_benchmarks.results.compare import compare, read_side
 from vagen_benchmarks.results.plan_table import plan_table
-from vagen_benchmarks.results.summary import errors_of
+from vagen_benchmarks.results.play_errors import errors_of
 from vagen_benchmarks.runs.plans import Plan, load_plan
 from vagen_benchmarks.runs.protocol import Protocol
-from vagen_benchmarks.runs.run_folder import RunWriter
+from vagen_benchmarks.runs.run_writer import RunWriter
 from vagen_benchmarks.runs.runner import run
 from vagen_benchmarks.runs.scoring import make_scoring
 

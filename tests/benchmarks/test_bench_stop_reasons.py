@@ -17,8 +17,9 @@ from vagen_benchmarks.agents.scripted import Oracle, Random
 from vagen_benchmarks.cli import app
 from vagen_benchmarks.clients.registry import Registry
 from vagen_benchmarks.results.compare import compare, read_side
+from vagen_benchmarks.results.play_errors import COUNTED_AS, STOPS, errors_of
 from vagen_benchmarks.results.stats import by_level, rate
-from vagen_benchmarks.results.summary import COUNTED_AS, STOPS, errors_of, summarise
+from vagen_benchmarks.results.summary import summarise
 from vagen_benchmarks.runs.run_folder import RunFolder
 from vagen_benchmarks.sharing.verify import verify
 from vagen_benchmarks.stop_reasons import Stop, recognise

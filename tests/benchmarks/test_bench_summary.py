@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from vagen_benchmarks.results.play_errors import errors_of
 from vagen_benchmarks.results.stats import average, by_level, pass_at, rate
-from vagen_benchmarks.results.summary import Summary, errors_of, estimate, served_names, summarise
+from vagen_benchmarks.results.summary import Summary, estimate, served_names, summarise
 from vagen_benchmarks.runs.episode import Ended, Episode
 from vagen_benchmarks.runs.protocol import Protocol, Task
 from vagen_benchmarks.stop_reasons import Stop

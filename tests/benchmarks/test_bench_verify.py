@@ -18,7 +18,8 @@ from vagen_benchmarks.report import write_report
 from vagen_benchmarks.runs.picture_pack import PicturePack, PictureWriter
 from vagen_benchmarks.runs.plans import Plan, load_plan
 from vagen_benchmarks.runs.protocol import Protocol
-from vagen_benchmarks.runs.run_folder import RunFolder, RunWriter
+from vagen_benchmarks.runs.run_folder import RunFolder
+from vagen_benchmarks.runs.run_writer import RunWriter
 from vagen_benchmarks.runs.runner import run
 from vagen_benchmarks.runs.scoring import make_scoring
 from vagen_benchmarks.sharing.files import Attempts, count_attempts

@@ -15,7 +15,8 @@ from vagen_benchmarks.cli import app
 from vagen_benchmarks.errors import BenchError, NotVerifiedError, ProtocolError
 from vagen_benchmarks.runs.plans import load_plan
 from vagen_benchmarks.runs.protocol import Protocol
-from vagen_benchmarks.runs.run_folder import RunFolder, RunWriter
+from vagen_benchmarks.runs.run_folder import RunFolder
+from vagen_benchmarks.runs.run_writer import RunWriter
 from vagen_benchmarks.runs.runner import run
 from vagen_benchmarks.sharing import published_results
 from vagen_benchmarks.sharing.published_results import add_run, checksum

@@ -32,8 +32,9 @@ from vagen_benchmarks.cli import app
 from vagen_benchmarks.commands.options import EXIT_INTERRUPTED, EXIT_STOPPED
 from vagen_benchmarks.commands.training_lines import RolloutLines, line_of
 from vagen_benchmarks.errors import ProtocolError, RunFolderError, StorageError
-from vagen_benchmarks.runs.protocol import make_task
-from vagen_benchmarks.runs.run_folder import RunFolder, RunWriter, lock, storing
+from vagen_benchmarks.runs.run_folder import RunFolder
+from vagen_benchmarks.runs.run_writer import RunWriter, lock, storing
+from vagen_benchmarks.runs.tasks import make_task
 from vagen_rewards.errors import JudgeConfigError
 
 FSDP = ["--plan", "--gpu-memory", "80", "--gpus", "8", "--sharding", "fsdp"]

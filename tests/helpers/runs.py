@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from vagen_benchmarks.agents import Agent, Reply
 from vagen_benchmarks.results.summary import summarise
-from vagen_benchmarks.runs.protocol import Protocol, make_tasks
-from vagen_benchmarks.runs.run_folder import RunFolder, RunWriter
+from vagen_benchmarks.runs.protocol import Protocol
+from vagen_benchmarks.runs.run_folder import RunFolder
+from vagen_benchmarks.runs.run_writer import RunWriter
 from vagen_benchmarks.runs.runner import run
+from vagen_benchmarks.runs.tasks import make_tasks
 
 
 def protocol(agents, envs=("sokoban",), *, repeats=1, scoring=None, **tasks):

@@ -12,7 +12,7 @@ from vagen_adapters.context import ContextPolicy, Message, chat_messages, summar
 from vagen_benchmarks.agents.base import AsyncAgent, Call, ContextSummary, Game, Ledger, Reply
 from vagen_benchmarks.clients.base import Answer, Ending, Sampling
 from vagen_benchmarks.clients.budget import RunBudget, picture_tokens, prompt_tokens, text_tokens
-from vagen_benchmarks.clients.registry import Model, Profile
+from vagen_benchmarks.clients.models import Model, Profile
 from vagen_benchmarks.clients.retries import Retries
 from vagen_benchmarks.errors import EndpointError, ProtocolError
 from vagen_benchmarks.redaction import filled, note_environment, redact, withheld, withheld_names

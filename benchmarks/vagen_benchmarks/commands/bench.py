@@ -23,8 +23,8 @@ from vagen_benchmarks.commands.running import play_job
 from vagen_benchmarks.errors import ProtocolError, RunFolderError
 from vagen_benchmarks.runs.job import HOW, Job, asked_by, baselines_of, made_again, make_job
 from vagen_benchmarks.runs.plans import load_plan
-from vagen_benchmarks.runs.protocol import make_tasks
 from vagen_benchmarks.runs.run_folder import RunFolder
+from vagen_benchmarks.runs.tasks import make_tasks
 
 SAMPLING = ("max_tokens", "reasoning_tokens", "temperature", "top_p", "effort", "seed", "extra")
 JUDGING = ("judge", "gate", "weighting", "penalty")

@@ -17,8 +17,9 @@ from vagen_benchmarks.diagnosis import CAUSES, CONDITIONS, Diagnosis, diagnose, 
 from vagen_benchmarks.meter import Meter
 from vagen_benchmarks.report.pages import render
 from vagen_benchmarks.runs.job import asked_by, make_job
-from vagen_benchmarks.runs.protocol import resolve_id
-from vagen_benchmarks.runs.run_folder import RunFolder, storing
+from vagen_benchmarks.runs.run_folder import RunFolder
+from vagen_benchmarks.runs.run_writer import storing
+from vagen_benchmarks.runs.tasks import resolve_id
 
 
 def diagnose_command(

@@ -13,7 +13,8 @@ import typer
 from rich.text import Text
 
 import vagen_envs
-from vagen_benchmarks.clients.registry import CLIENTS, Provider, Registry
+from vagen_benchmarks.clients.models import CLIENTS, Provider
+from vagen_benchmarks.clients.registry import Registry
 from vagen_benchmarks.commands.printing import err, make_table, out, visible
 from vagen_benchmarks.meter import Meter
 from vagen_envs.core import VagenEnv

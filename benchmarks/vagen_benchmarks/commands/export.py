@@ -14,8 +14,8 @@ from vagen_benchmarks.errors import ProtocolError
 from vagen_benchmarks.meter import Meter
 from vagen_benchmarks.results.summary import FLAG
 from vagen_benchmarks.runs.episode import Episode
-from vagen_benchmarks.runs.protocol import import_environments
 from vagen_benchmarks.runs.run_folder import RunFolder
+from vagen_benchmarks.runs.tasks import import_environments
 from vagen_benchmarks.sharing.export import Form, marked
 from vagen_benchmarks.sharing.export import export as export_run
 from vagen_envs.errors import did_you_mean

@@ -17,7 +17,7 @@ import typer
 
 from vagen_benchmarks import farm
 from vagen_benchmarks.agents.custom import named_judge
-from vagen_benchmarks.clients.registry import checked_url
+from vagen_benchmarks.clients.models import checked_url
 from vagen_benchmarks.commands import options
 from vagen_benchmarks.commands.options import TrustModules
 from vagen_benchmarks.commands.printing import err, make_table, out
@@ -27,9 +27,10 @@ from vagen_benchmarks.meter import Meter
 from vagen_benchmarks.redaction import note_secret
 from vagen_benchmarks.report import write_report
 from vagen_benchmarks.runs.episode import Episode
-from vagen_benchmarks.runs.protocol import import_environments
-from vagen_benchmarks.runs.run_folder import RunFolder, RunWriter
+from vagen_benchmarks.runs.run_folder import RunFolder
+from vagen_benchmarks.runs.run_writer import RunWriter
 from vagen_benchmarks.runs.scoring import RunScoring, make_scoring
+from vagen_benchmarks.runs.tasks import import_environments
 from vagen_envs.core import State, Turn
 from vagen_envs.pictures import Picture
 from vagen_rewards import RuleJudge, TurnScores

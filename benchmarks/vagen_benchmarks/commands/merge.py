@@ -11,7 +11,7 @@ import typer
 from vagen_adapters.errors import TrainingConfigError, errors_as
 from vagen_benchmarks.agents.trained import CARD
 from vagen_benchmarks.commands.training_folders import EXTRA, check_out
-from vagen_benchmarks.runs.run_folder import lock
+from vagen_benchmarks.runs.run_writer import lock
 from vagen_envs.extras import need
 
 

@@ -15,14 +15,15 @@ import typer
 
 from vagen_benchmarks.agents.base import Game, Reply
 from vagen_benchmarks.agents.chat import ChatAgent
-from vagen_benchmarks.clients.registry import Model, Profile, Registry
+from vagen_benchmarks.clients.models import Model, Profile
+from vagen_benchmarks.clients.registry import Registry
 from vagen_benchmarks.commands import options
 from vagen_benchmarks.commands.options import OptionPairs, parse_options
 from vagen_benchmarks.commands.printing import err, make_table, out
 from vagen_benchmarks.commands.running import key_named, print_withheld_keys
 from vagen_benchmarks.errors import EndpointError
 from vagen_benchmarks.results.advice import advise
-from vagen_benchmarks.runs.protocol import resolve_id
+from vagen_benchmarks.runs.tasks import resolve_id
 from vagen_benchmarks.stop_reasons import Stop
 from vagen_envs.core import Turn, VagenEnv
 

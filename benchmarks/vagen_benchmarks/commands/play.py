@@ -14,7 +14,7 @@ from vagen_benchmarks.agents.human import play as play_episode
 from vagen_benchmarks.commands.options import OptionPairs, parse_options
 from vagen_benchmarks.commands.running import play_job
 from vagen_benchmarks.runs.job import make_job
-from vagen_benchmarks.runs.protocol import make_task, resolve_id
+from vagen_benchmarks.runs.tasks import make_task, resolve_id
 
 
 def play(

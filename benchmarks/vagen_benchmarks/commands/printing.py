@@ -16,8 +16,9 @@ from vagen_benchmarks.meter import Meter
 from vagen_benchmarks.redaction import redact
 from vagen_benchmarks.results.labels import task_titles
 from vagen_benchmarks.results.plan_table import LEGEND, plan_table
+from vagen_benchmarks.results.play_errors import COUNTED_AS, STOPS
 from vagen_benchmarks.results.stats import Estimate
-from vagen_benchmarks.results.summary import COUNTED_AS, FLAG, MIXED, STOPS, Summary, served_names
+from vagen_benchmarks.results.summary import FLAG, MIXED, Summary, served_names
 from vagen_benchmarks.runs.episode import Episode
 from vagen_benchmarks.runs.plans import Plan
 from vagen_benchmarks.sharing.files import SHOWN

@@ -14,10 +14,11 @@ from vagen_benchmarks.agents.chat import ChatAgent
 from vagen_benchmarks.commands.printing import err, make_table, out, print_findings
 from vagen_benchmarks.meter import Meter
 from vagen_benchmarks.report import write_overview, write_report
+from vagen_benchmarks.results.cell import FLAGGED
 from vagen_benchmarks.results.compare import Side, read_side, sampling_differences
 from vagen_benchmarks.results.compare import compare as compare_sides
 from vagen_benchmarks.results.labels import task_titles
-from vagen_benchmarks.results.summary import FLAG, FLAGGED
+from vagen_benchmarks.results.summary import FLAG
 from vagen_benchmarks.runs.run_folder import RunFolder
 from vagen_benchmarks.sharing.files import edits
 

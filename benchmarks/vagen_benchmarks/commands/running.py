@@ -31,7 +31,7 @@ from vagen_benchmarks.report import write_report
 from vagen_benchmarks.results.advice import advise
 from vagen_benchmarks.results.summary import summarise
 from vagen_benchmarks.runs.job import Job
-from vagen_benchmarks.runs.run_folder import RunWriter
+from vagen_benchmarks.runs.run_writer import RunWriter
 from vagen_benchmarks.runs.runner import Outcome, run
 
 

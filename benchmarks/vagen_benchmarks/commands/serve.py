@@ -13,7 +13,7 @@ import vagen_envs
 from vagen_adapters.permission import check_offers
 from vagen_benchmarks.commands.printing import out
 from vagen_benchmarks.errors import BenchError
-from vagen_benchmarks.runs.protocol import resolve_id
+from vagen_benchmarks.runs.tasks import resolve_id
 
 if TYPE_CHECKING:
     from vagen_adapters.service.limits import Limits

@@ -11,7 +11,8 @@ import typer
 from vagen_benchmarks.commands.printing import err, out
 from vagen_benchmarks.errors import ProtocolError
 from vagen_benchmarks.results.table import results_table
-from vagen_benchmarks.runs.run_folder import RunFolder, storing
+from vagen_benchmarks.runs.run_folder import RunFolder
+from vagen_benchmarks.runs.run_writer import storing
 from vagen_benchmarks.sharing.table_files import ENDINGS, FORMS
 from vagen_envs.errors import did_you_mean
 

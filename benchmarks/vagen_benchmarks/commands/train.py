@@ -31,8 +31,8 @@ from vagen_benchmarks.commands.training_folders import (
 )
 from vagen_benchmarks.commands.training_lines import RolloutLines, show_lines
 from vagen_benchmarks.commands.training_plan import check_plan, machine_of, print_plan
-from vagen_benchmarks.runs.protocol import resolve_id
-from vagen_benchmarks.runs.run_folder import lock
+from vagen_benchmarks.runs.run_writer import lock
+from vagen_benchmarks.runs.tasks import resolve_id
 from vagen_benchmarks.runs.training_play import TrainingPlay
 from vagen_envs.errors import VagenError
 from vagen_envs.extras import need

@@ -11,8 +11,8 @@ import typer
 from vagen_adapters.errors import TrainingConfigError, errors_as
 from vagen_benchmarks.commands.options import OptionPairs, parse_options
 from vagen_benchmarks.commands.training_folders import EXTRA, check_model, check_out
-from vagen_benchmarks.runs.protocol import resolve_id
-from vagen_benchmarks.runs.run_folder import lock
+from vagen_benchmarks.runs.run_writer import lock
+from vagen_benchmarks.runs.tasks import resolve_id
 from vagen_envs.extras import need
 
 

@@ -24,12 +24,15 @@ from PIL import Image
 
 from vagen_benchmarks.errors import RunFolderError
 from vagen_benchmarks.report.pages import render
+from vagen_benchmarks.results.cell import NOT_OWN
 from vagen_benchmarks.results.labels import agent_settings, task_options, task_titles
 from vagen_benchmarks.results.plan_table import LEGEND, plan_table
-from vagen_benchmarks.results.summary import COUNTED_AS, ERRORS, NOT_OWN, Summary, errors_of
+from vagen_benchmarks.results.play_errors import COUNTED_AS, ERRORS, errors_of
+from vagen_benchmarks.results.summary import Summary
 from vagen_benchmarks.runs.episode import Episode
 from vagen_benchmarks.runs.plans import Plan
-from vagen_benchmarks.runs.run_folder import RunFolder, storing
+from vagen_benchmarks.runs.run_folder import RunFolder
+from vagen_benchmarks.runs.run_writer import storing
 from vagen_envs.core import State
 from vagen_envs.errors import VagenError
 from vagen_rewards.scores import PARTS

@@ -11,7 +11,8 @@ from vagen_benchmarks.report.build import write_report
 from vagen_benchmarks.report.pages import relative_link, render
 from vagen_benchmarks.results.labels import task_titles
 from vagen_benchmarks.results.summary import summarise
-from vagen_benchmarks.runs.run_folder import RunFolder, storing
+from vagen_benchmarks.runs.run_folder import RunFolder
+from vagen_benchmarks.runs.run_writer import storing
 
 CHANGING = ("protocol.json", "episodes.jsonl", "journal.jsonl")
 """The files that change while a run is played."""

@@ -13,10 +13,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from vagen_benchmarks.results.compare import paired_p_value
-from vagen_benchmarks.results.summary import STOPS, summarise
+from vagen_benchmarks.results.play_errors import STOPS
+from vagen_benchmarks.results.summary import summarise
 from vagen_benchmarks.runs.episode import Episode
-from vagen_benchmarks.runs.protocol import Task, differences, short_name
+from vagen_benchmarks.runs.protocol import Task, differences
 from vagen_benchmarks.runs.run_folder import RunFolder
+from vagen_benchmarks.runs.tasks import short_name
 
 SEES_ALL = frozenset({"oracle"})
 """Agents that read the simulator's state: shown for reference, without a rank."""

@@ -14,10 +14,12 @@ from vagen_benchmarks.agents.base import Agent
 from vagen_benchmarks.agents.factory import Asked, make_agents
 from vagen_benchmarks.errors import ProtocolError
 from vagen_benchmarks.redaction import WITHHELD
-from vagen_benchmarks.runs.protocol import Protocol, Skipped, Task, make_task
-from vagen_benchmarks.runs.run_folder import RunFolder, new_folder
+from vagen_benchmarks.runs.protocol import Protocol, Task
+from vagen_benchmarks.runs.run_folder import RunFolder
+from vagen_benchmarks.runs.run_writer import new_folder
 from vagen_benchmarks.runs.runner import Policy
 from vagen_benchmarks.runs.scoring import RunScoring, make_scoring
+from vagen_benchmarks.runs.tasks import Skipped, make_task
 
 
 @dataclass(frozen=True)

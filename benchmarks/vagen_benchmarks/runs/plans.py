@@ -33,15 +33,8 @@ from typing import Any, Self
 
 from vagen_adapters.context import ContextPolicy
 from vagen_benchmarks.errors import ProtocolError
-from vagen_benchmarks.runs.protocol import (
-    Protocol,
-    Skipped,
-    Task,
-    differences,
-    make_task,
-    resolve_id,
-    task_label,
-)
+from vagen_benchmarks.runs.protocol import Protocol, Task, differences, task_label
+from vagen_benchmarks.runs.tasks import Skipped, make_task, resolve_id
 from vagen_envs.errors import ConfigError, VagenError, did_you_mean
 
 HERE = Path(__file__).parent / "protocols"

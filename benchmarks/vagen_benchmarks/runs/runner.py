@@ -23,9 +23,9 @@ from vagen_benchmarks.errors import Stopped
 from vagen_benchmarks.runs.episode import Ended, Episode
 from vagen_benchmarks.runs.journal import EpisodeLedger, KeptReply, kept_replies, spending
 from vagen_benchmarks.runs.playing import PlannedEpisode, PlayedEpisode, Seat, is_quick, play
-from vagen_benchmarks.runs.protocol import Skipped
-from vagen_benchmarks.runs.run_folder import RunWriter
+from vagen_benchmarks.runs.run_writer import RunWriter
 from vagen_benchmarks.runs.scoring import RunScoring
+from vagen_benchmarks.runs.tasks import Skipped
 from vagen_benchmarks.stop_reasons import ENDING_STOPS, Stop
 from vagen_rewards.usage import Usage
 

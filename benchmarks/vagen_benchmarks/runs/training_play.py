@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 from vagen_benchmarks.agents.base import Call
 from vagen_benchmarks.errors import RunFolderError, StorageError
 from vagen_benchmarks.runs.episode import Ended, Episode
-from vagen_benchmarks.runs.protocol import Protocol, Task, episode_key, make_task
-from vagen_benchmarks.runs.run_folder import RunWriter
+from vagen_benchmarks.runs.protocol import Protocol, Task, episode_key
+from vagen_benchmarks.runs.run_writer import RunWriter
+from vagen_benchmarks.runs.tasks import make_task
 from vagen_benchmarks.stop_reasons import Stop
 
 if TYPE_CHECKING:

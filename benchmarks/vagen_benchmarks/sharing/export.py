@@ -16,7 +16,9 @@ from typing import Any, Literal
 from vagen_adapters.context import ContextPolicy, Message, chat_messages, summary_request
 from vagen_benchmarks.clients.base import encodable
 from vagen_benchmarks.errors import ProtocolError
-from vagen_benchmarks.results.summary import OWN_METRICS, STOPS, errors_of, summarise
+from vagen_benchmarks.results.cell import OWN_METRICS
+from vagen_benchmarks.results.play_errors import STOPS, errors_of
+from vagen_benchmarks.results.summary import summarise
 from vagen_benchmarks.results.table import column_of, results_table
 from vagen_benchmarks.runs.episode import Episode
 from vagen_benchmarks.runs.protocol import Task

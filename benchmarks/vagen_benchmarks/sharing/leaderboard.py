@@ -15,8 +15,9 @@ from vagen_benchmarks.report.pages import relative_link, render
 from vagen_benchmarks.results.compare import read_conditions, refuse_differing
 from vagen_benchmarks.results.labels import agent_settings, is_own_code, task_titles
 from vagen_benchmarks.results.plan_table import plan_table
+from vagen_benchmarks.results.play_errors import STOPS
 from vagen_benchmarks.results.stats import Estimate, combined
-from vagen_benchmarks.results.summary import MIXED, STOPS, estimate, summarise
+from vagen_benchmarks.results.summary import MIXED, estimate, summarise
 from vagen_benchmarks.results.table import SEES_ALL, TableRow, results_table
 from vagen_benchmarks.runs.journal import spending
 from vagen_benchmarks.runs.plans import Plan

@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from vagen_benchmarks.results.summary import FLAG, MIXED, STOPS
+from vagen_benchmarks.results.play_errors import STOPS
+from vagen_benchmarks.results.summary import FLAG, MIXED
 from vagen_benchmarks.results.table import Column, ResultsTable, TableRow
 
 NONE = "–"

@@ -21,15 +21,9 @@ from vagen_benchmarks.errors import BenchError, ProtocolError
 from vagen_benchmarks.runs.episode import Episode
 from vagen_benchmarks.runs.plans import Plan
 from vagen_benchmarks.runs.playing import is_quick
-from vagen_benchmarks.runs.protocol import (
-    Task,
-    agent_options,
-    differences,
-    differing,
-    import_environments,
-    make_task,
-)
+from vagen_benchmarks.runs.protocol import Task, agent_options, differences, differing
 from vagen_benchmarks.runs.run_folder import RunFolder
+from vagen_benchmarks.runs.tasks import import_environments, make_task
 from vagen_benchmarks.sharing.files import HERE, edits, missing_findings, picture_findings, plain
 from vagen_benchmarks.stop_reasons import ENDING_STOPS, Stop
 from vagen_envs.errors import ConfigError, VagenError
