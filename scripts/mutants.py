@@ -87,6 +87,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     ),
     "vagen_benchmarks/results/summary.py": ("tests/benchmarks/test_bench_summary.py",),
     "vagen_benchmarks/results/stats.py": ("tests/benchmarks/test_bench_intervals.py",),
+    "vagen_benchmarks/clients/circuit_breaker.py": ("tests/benchmarks/test_bench_retries.py",),
     "vagen_benchmarks/clients/retries.py": ("tests/benchmarks/test_bench_retries.py",),
 }
 """The tests of each module (or of all modules of a folder), which take seconds."""

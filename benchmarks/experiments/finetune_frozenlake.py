@@ -33,9 +33,10 @@ from torch.nn.functional import cross_entropy
 
 from vagen_adapters.context import ContextPolicy
 from vagen_adapters.ppo.chat_encoder import ChatEncoder, load_policy
-from vagen_adapters.ppo.episodes import LevelSeed, PlayedTurn, lay_out
+from vagen_adapters.ppo.episodes import LevelSeed, PlayedTurn
 from vagen_adapters.ppo.generation import SampleSettings, TransformersSampler, model_inputs
 from vagen_adapters.ppo.rollout import Rollout
+from vagen_adapters.ppo.token_sequences import lay_out
 from vagen_adapters.ppo.trajectories import NOT_SAMPLED
 from vagen_adapters.ppo.warmstart import FIRST_SEED, demonstrate
 from vagen_benchmarks.agents.blind_baselines import search

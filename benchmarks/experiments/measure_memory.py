@@ -25,8 +25,9 @@ import torch
 
 from vagen_adapters.context import ContextPolicy
 from vagen_adapters.ppo.chat_encoder import load_policy
-from vagen_adapters.ppo.episodes import LevelSeed, PlayedTurn, training_sequences
+from vagen_adapters.ppo.episodes import LevelSeed, PlayedTurn
 from vagen_adapters.ppo.generation import TILE, model_inputs
+from vagen_adapters.ppo.token_sequences import training_sequences
 from vagen_experiments.experiment import load_experiment
 from vagen_experiments.imitation import Read, demonstrate
 from vagen_experiments.memory import read_under

@@ -16,10 +16,11 @@ from pathlib import Path
 from vagen_adapters.parity import ReferenceModel
 from vagen_adapters.parity import tiny_model as tiny
 from vagen_adapters.ppo.environments import EnvironmentPool, read_environments
-from vagen_adapters.ppo.episodes import LevelSeed, PPOEpisode, training_sequences
+from vagen_adapters.ppo.episodes import LevelSeed, PPOEpisode
 from vagen_adapters.ppo.generation import SampleSettings, TransformersSampler
 from vagen_adapters.ppo.kept_conversations import KeepingSampler
 from vagen_adapters.ppo.rollout import Rollout
+from vagen_adapters.ppo.token_sequences import training_sequences
 
 EPISODES = 8
 SAMPLING = SampleSettings(temperature=1.0, top_p=1.0, max_tokens=24)

@@ -9,8 +9,8 @@ from ppo_training import config, history, lake, likes_short_words, same, weights
 from token_scores import score_tokens
 from transformers import TrainerCallback
 
-from vagen_adapters.ppo.episodes import lay_out
 from vagen_adapters.ppo.generation import SampledReply, model_inputs
+from vagen_adapters.ppo.token_sequences import lay_out
 from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer
 
 

@@ -8,8 +8,9 @@ import vagen_envs  # noqa: F401
 from vagen_adapters.errors import TrainingConfigError, TrainingDataError
 from vagen_adapters.parity import tiny_model as tiny
 from vagen_adapters.ppo.chat_encoder import ChatEncoder, load_policy
-from vagen_adapters.ppo.episodes import PlayedTurn, lay_out
+from vagen_adapters.ppo.episodes import PlayedTurn
 from vagen_adapters.ppo.generation import SampledReply
+from vagen_adapters.ppo.token_sequences import lay_out
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ import torch
 from ppo_training import config, lake, likes_short_words
 
 from vagen_adapters.errors import TrainingConfigError
-from vagen_adapters.ppo import family_checks, generation, introspection
+from vagen_adapters.ppo import family_checks, generation, introspection, layout_check
 from vagen_adapters.ppo.actor_critic import ActorCritic
 from vagen_adapters.ppo.chat_encoder import ChatEncoder
 from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer
@@ -88,7 +88,7 @@ def test_a_trained_familys_folder_is_read_again(name, folder_of, tmp_path):
 
 def refused(name, tmp_path, **changes):
     with pytest.raises(TrainingConfigError) as error:
-        family_checks.check_layout(
+        layout_check.check_layout(
             ChatEncoder.from_pretrained(families.save(name, tmp_path, **changes))
         )
     return str(error.value)

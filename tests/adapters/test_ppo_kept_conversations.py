@@ -7,14 +7,15 @@ import pytest
 import torch
 from ppo_training import config, history, lake, same, trained, weights
 
-from vagen_adapters.ppo import family_checks, kept_conversations
+from vagen_adapters.ppo import family_checks, kept_conversations, layout_check
 from vagen_adapters.ppo.actor_critic import ActorCritic
 from vagen_adapters.ppo.chat_encoder import ChatEncoder
 from vagen_adapters.ppo.environments import EnvironmentPool
-from vagen_adapters.ppo.episodes import LevelSeed, PlayedTurn, lay_out
+from vagen_adapters.ppo.episodes import LevelSeed, PlayedTurn
 from vagen_adapters.ppo.generation import SampleSettings, TransformersSampler
 from vagen_adapters.ppo.kept_conversations import KeepingSampler
 from vagen_adapters.ppo.rollout import Rollout
+from vagen_adapters.ppo.token_sequences import lay_out
 
 SAMPLING = SampleSettings(temperature=1.0, top_p=1.0, max_tokens=6)
 # The others have layers that attend to a window, or carry a state on.
@@ -84,7 +85,7 @@ def test_memory_is_bounded_and_given_up(tiny_folder, loaded):
 
 def test_only_what_was_said_and_seen_is_gone_on_with(loaded):
     model, encoder = loaded
-    shown = [family_checks._show(encoder, number) for number in range(3)]
+    shown = [layout_check.shown_example(encoder, number) for number in range(3)]
     first = lay_out((), (), shown[0]).prompt
     (reply,) = KeepingSampler(model, encoder).sample([first], SAMPLING, [0])
     rewritten = dataclasses.replace(reply, ids=(reply.ids[0] + 1, *reply.ids[1:]))

@@ -6,7 +6,7 @@ import torch
 from ppo_training import Says, config, lake, same, weights
 
 from vagen_adapters.errors import TrainingConfigError
-from vagen_adapters.ppo import actor_critic, family_checks
+from vagen_adapters.ppo import actor_critic, family_checks, layout_check
 from vagen_adapters.ppo.actor_critic import ActorCritic
 from vagen_adapters.ppo.chat_encoder import ChatEncoder
 from vagen_adapters.ppo.generation import Prompt, model_inputs
@@ -31,7 +31,7 @@ def test_a_familys_log_probabilities_are_those_of_padded_rows(name, attention, t
     ).eval()
     torch.nn.init.normal_(model.value_head.weight)
     check_packing(model, encoder)
-    first, second = (family_checks._show(encoder, number) for number in range(2))
+    first, second = (layout_check.shown_example(encoder, number) for number in range(2))
     conversation = Prompt(
         (*first.first_ids, *encoder.encode("Up"), *second.next_ids), (first, second)
     )

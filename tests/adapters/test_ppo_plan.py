@@ -7,7 +7,8 @@ from tensor_memory import peak_bytes
 from transformers import AutoModel, AutoModelForImageTextToText, Qwen2_5_VLConfig
 
 from vagen_adapters.errors import TrainingConfigError
-from vagen_adapters.ppo.actor_critic import ActorCritic, with_adapters
+from vagen_adapters.ppo.actor_critic import ActorCritic
+from vagen_adapters.ppo.lora import with_adapters
 from vagen_adapters.ppo.plan import GIB, Machine, cheapest_change, make_plan
 
 LORA = {"r": 8, "target_modules": "all-linear"}

@@ -12,7 +12,7 @@ from token_scores import score_tokens
 import vagen_envs
 from vagen_adapters.context import ContextPolicy
 from vagen_adapters.parity import tiny_model as tiny
-from vagen_adapters.ppo.episodes import LevelSeed, training_sequences
+from vagen_adapters.ppo.episodes import LevelSeed
 from vagen_adapters.ppo.generation import (
     Prompt,
     SampledReply,
@@ -21,6 +21,7 @@ from vagen_adapters.ppo.generation import (
     model_inputs,
 )
 from vagen_adapters.ppo.rollout import Rollout
+from vagen_adapters.ppo.token_sequences import training_sequences
 
 SAMPLING = SampleSettings(temperature=0.8, top_p=1.0, max_tokens=6)
 

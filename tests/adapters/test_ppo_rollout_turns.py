@@ -8,8 +8,8 @@ from ppo_training import Says as SaysTokens
 from ppo_training import config, history, lake, same, weights
 
 from vagen_adapters.errors import TrainingConfigError
-from vagen_adapters.ppo.episodes import training_sequences
 from vagen_adapters.ppo.losses import value_weights
+from vagen_adapters.ppo.token_sequences import training_sequences
 from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer
 
 VERLOG = {

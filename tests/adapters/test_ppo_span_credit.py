@@ -10,10 +10,11 @@ from ppo_training import config
 import vagen_envs  # noqa: F401
 from vagen_adapters.errors import TrainingConfigError
 from vagen_adapters.parity import tiny_model as tiny
-from vagen_adapters.ppo.episodes import LevelSeed, PlayedTurn, PPOEpisode, training_sequences
+from vagen_adapters.ppo.episodes import LevelSeed, PlayedTurn, PPOEpisode
 from vagen_adapters.ppo.generation import SampledReply, model_inputs
 from vagen_adapters.ppo.packing import Advantages
 from vagen_adapters.ppo.reasoning import ReasoningScore, credit_words, make_reward
+from vagen_adapters.ppo.token_sequences import training_sequences
 from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer
 from vagen_rewards import RuleJudge
 from vagen_rewards.credit import words_of

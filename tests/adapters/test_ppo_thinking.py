@@ -16,10 +16,11 @@ from vagen_adapters.errors import TrainingConfigError
 from vagen_adapters.parity import ReferenceModel, run
 from vagen_adapters.ppo.chat_encoder import ChatEncoder
 from vagen_adapters.ppo.environments import EnvironmentPool
-from vagen_adapters.ppo.episodes import LevelSeed, PlayedSummary, training_sequences
+from vagen_adapters.ppo.episodes import LevelSeed, PlayedSummary
 from vagen_adapters.ppo.generation import Prompt, SampledReply, SampleSettings
 from vagen_adapters.ppo.rollout import Rollout
 from vagen_adapters.ppo.thought_marks import marks_of
+from vagen_adapters.ppo.token_sequences import training_sequences
 
 BUDGET = 5
 CONTEXTS = ["all", "all,reasoning=keep", "last:1", "last:1,reasoning=keep"]
@@ -249,14 +250,14 @@ def benched(out, card):
 
 
 def asked_of(agent, game, card, call):
-    from vagen_adapters.ppo import episodes
+    from vagen_adapters.ppo import token_sequences
     from vagen_adapters.ppo.thoughts import shown_thoughts
 
     context = ContextPolicy.parse(card["context"])
     steps = agent._episode(game, context, None).steps[:1]
     shown = agent._show(game, context, game.turns[1].observed, 1)
     thoughts = shown_thoughts(context, for_summary=False)
-    prompt = episodes.lay_out(steps, (), shown, thoughts=thoughts).prompt
+    prompt = token_sequences.lay_out(steps, (), shown, thoughts=thoughts).prompt
     assert isinstance(prompt, Prompt)
     assert len(prompt.ids) == call.prompt_tokens
     return agent._encoder.tokenizer.decode(prompt.ids)

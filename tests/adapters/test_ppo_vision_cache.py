@@ -10,8 +10,8 @@ from vagen_adapters.ppo import family_checks, vision_cache
 from vagen_adapters.ppo import trainer as trainers
 from vagen_adapters.ppo.actor_critic import ActorCritic
 from vagen_adapters.ppo.chat_encoder import ChatEncoder
-from vagen_adapters.ppo.episodes import lay_out
 from vagen_adapters.ppo.generation import model_inputs
+from vagen_adapters.ppo.token_sequences import lay_out
 from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer
 from vagen_envs import RewardTerm
 

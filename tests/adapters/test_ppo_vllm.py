@@ -32,11 +32,14 @@ from token_scores import score_tokens  # noqa: E402
 from vagen_adapters.errors import TrainingConfigError, TrainingDataError  # noqa: E402
 from vagen_adapters.parity import tiny_model as tiny  # noqa: E402
 from vagen_adapters.ppo.chat_encoder import load_policy  # noqa: E402
-from vagen_adapters.ppo.episodes import LevelSeed, training_sequences  # noqa: E402
+from vagen_adapters.ppo.episodes import LevelSeed  # noqa: E402
 from vagen_adapters.ppo.generation import Prompt, SampleSettings, model_inputs  # noqa: E402
 from vagen_adapters.ppo.rollout import Rollout  # noqa: E402
+from vagen_adapters.ppo.token_sequences import training_sequences  # noqa: E402
 from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer  # noqa: E402
-from vagen_adapters.ppo.vllm_samplers import WORKER_EXTENSION, VLLMSampler, VLLMServerSampler  # noqa: E402
+from vagen_adapters.ppo.vllm_requests import WORKER_EXTENSION  # noqa: E402
+from vagen_adapters.ppo.vllm_samplers import VLLMSampler  # noqa: E402
+from vagen_adapters.ppo.vllm_server import VLLMServerSampler  # noqa: E402
 
 SAMPLING = SampleSettings(temperature=0.8, top_p=1.0, max_tokens=6)
 BLOCK = 32

@@ -8,7 +8,7 @@ import torch
 from accelerate import Accelerator
 from peft import LoraConfig, get_peft_model
 
-from vagen_adapters.ppo import vllm_samplers
+from vagen_adapters.ppo import vllm_server
 from vagen_adapters.ppo.chat_encoder import load_policy
 from vagen_adapters.ppo.vllm_weights import Weights
 
@@ -81,7 +81,7 @@ def test_weights_are_walked_over_once_a_sync(tiny_folder, monkeypatch):
         return named_params(self)
 
     named_params = Weights.named_params
-    monkeypatch.setattr(vllm_samplers, "VLLMClient", Client)
+    monkeypatch.setattr(vllm_server, "VLLMClient", Client)
     monkeypatch.setattr(Weights, "named_params", walk)
     model, encoder = load_policy(tiny_folder)
     on_gpu = SimpleNamespace(
@@ -90,7 +90,7 @@ def test_weights_are_walked_over_once_a_sync(tiny_folder, monkeypatch):
         wait_for_everyone=lambda: None,
         state=Accelerator(cpu=True).state,
     )
-    sampler = vllm_samplers.VLLMServerSampler(model, encoder, on_gpu)
+    sampler = vllm_server.VLLMServerSampler(model, encoder, on_gpu)
     for _ in range(3):
         sampler.sync()
     assert sent == [len(list(model.named_parameters()))] * 3

@@ -9,9 +9,10 @@ pytest.importorskip("mujoco")
 from vagen_adapters.context import ContextPolicy
 from vagen_adapters.parity import tiny_model
 from vagen_adapters.ppo.chat_encoder import ChatEncoder
-from vagen_adapters.ppo.episodes import LevelSeed, training_sequences
+from vagen_adapters.ppo.episodes import LevelSeed
 from vagen_adapters.ppo.generation import SampleSettings
 from vagen_adapters.ppo.rollout import Rollout
+from vagen_adapters.ppo.token_sequences import training_sequences
 from vagen_experiments.imitation import demonstrate
 from vagen_experiments.memory import read_under, summary_of, true_summaries
 

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from vagen_adapters.context import ContextPolicy
 from vagen_adapters.parity.sampler import RecordedSampler
 from vagen_adapters.parity.trained import Playback, TrainedSequence
-from vagen_adapters.ppo.episodes import LevelSeed, PPOEpisode, TokenSequence, training_sequences
+from vagen_adapters.ppo.episodes import LevelSeed, PPOEpisode
 from vagen_adapters.ppo.generation import Prompt, SampledReply, SampleSettings, model_inputs
 from vagen_adapters.ppo.rollout import Rollout
+from vagen_adapters.ppo.token_sequences import TokenSequence, training_sequences
 
 
 class PPOTrainerAdapter:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import copy
 import functools
-import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -24,6 +23,7 @@ from vagen_adapters.ppo.introspection import (
     read_policy,
     vision_parameters,
 )
+from vagen_adapters.ppo.lora import merged, merged_critic
 from vagen_adapters.ppo.packed_rows import in_one_row, in_rows
 from vagen_adapters.ppo.scoring import (
     PIECES,
@@ -99,8 +99,8 @@ class ActorCritic(nn.Module):
         trained = Path(path) / CRITIC_FILE
         state = safetensors.torch.load_file(trained) if trained.exists() else {}
         if base is not None:
-            policy = _merged(policy, path)
-            backbone = backbone and _merged_critic(backbone, path, state)
+            policy = merged(policy, path)
+            backbone = backbone and merged_critic(backbone, path, state)
         model = cls(policy, backbone, values=critic != "none")
         if critic != "none" and state:
             model.load_critic(trained, state)
@@ -376,55 +376,6 @@ def critic_kind_of(folder: str | Path) -> Critic:
         return "none"
     names = safetensors.torch.load_file(file)
     return "own" if any(name.startswith("critic.") for name in names) else "shared"
-
-
-def _merged(model: Any, folder: str | Path) -> Any:
-    from peft import PeftModel
-
-    return PeftModel.from_pretrained(model, str(folder)).merge_and_unload()
-
-
-def _merged_critic(backbone: Any, folder: str | Path, state: dict[str, Tensor]) -> Any:
-    """The critic's backbone with the adapters that `state` has of it; `state` then has its
-    weights.
-    """
-    from peft import LoraConfig, get_peft_model
-
-    adapters = {
-        name.removeprefix("critic."): state.pop(name)
-        for name in list(state)
-        if name.startswith("critic.")
-    }
-    if not adapters:
-        return backbone
-    wrapped = get_peft_model(backbone, LoraConfig.from_pretrained(str(folder)))
-    wrapped.load_state_dict(adapters, strict=False)
-    merged = wrapped.merge_and_unload()
-    state |= {f"critic.{name}": each for name, each in merged.state_dict().items()}
-    return merged
-
-
-def with_adapters(model: Any, settings: Mapping[str, Any], seed: int) -> Any:
-    """A frozen model with adapters drawn from `seed`; raises TrainingConfigError if `settings`
-    don't fit it.
-    """
-    from peft import LoraConfig, get_peft_model
-
-    try:
-        # PEFT draws from the global generators; what they give later stays as it was.
-        with (
-            torch.random.fork_rng([model.device] if model.device.type == "cuda" else []),
-            warnings.catch_warnings(),
-        ):
-            # PEFT reads a property by the name that it had before transformers 5.20.
-            warnings.filterwarnings("ignore", "`is_gradient_checkpointing`", FutureWarning)
-            torch.manual_seed(seed)
-            return get_peft_model(model, LoraConfig(**settings))
-    except (TypeError, ValueError) as error:
-        fix = 'set target_modules to "all-linear" or to names of its linear layers'
-        raise TrainingConfigError(
-            f"lora={settings!r} doesn't fit {type(model).__name__}: {error}; {fix}"
-        ) from error
 
 
 def check_finite(

@@ -12,9 +12,10 @@ import torch
 from torch import Tensor
 
 from vagen_adapters.errors import TrainingConfigError, in_short
-from vagen_adapters.ppo.actor_critic import ActorCritic, with_adapters
+from vagen_adapters.ppo.actor_critic import ActorCritic
 from vagen_adapters.ppo.config import MultiTurnPPOConfig
 from vagen_adapters.ppo.introspection import base_of
+from vagen_adapters.ppo.lora import with_adapters
 
 
 def sharding_of(accelerator: Any, *, fsdp: bool) -> str:

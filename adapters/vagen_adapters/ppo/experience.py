@@ -14,9 +14,10 @@ from vagen_adapters.context import ContextPolicy
 from vagen_adapters.ppo import losses
 from vagen_adapters.ppo.config import MultiTurnPPOConfig
 from vagen_adapters.ppo.continuations import state_key
-from vagen_adapters.ppo.episodes import PlayedSummary, PPOEpisode, TokenSequence, training_sequences
+from vagen_adapters.ppo.episodes import PlayedSummary, PPOEpisode
 from vagen_adapters.ppo.generation import TILE
 from vagen_adapters.ppo.packing import Advantages
+from vagen_adapters.ppo.token_sequences import TokenSequence, training_sequences
 from vagen_adapters.ppo.trajectories import NOT_SAMPLED, Trajectories
 
 

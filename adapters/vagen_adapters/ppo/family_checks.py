@@ -7,23 +7,22 @@ rests on; any other is refused with the check that failed. `check_layout` needs 
 from __future__ import annotations
 
 import contextlib
-import itertools
 import math
 from collections.abc import Iterator, Sequence
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from vagen_adapters.errors import TrainingConfigError
 from vagen_adapters.ppo.actor_critic import ActorCritic
-from vagen_adapters.ppo.chat_encoder import TOKEN_TYPES, ChatEncoder, Shown
-from vagen_adapters.ppo.conversation import IMAGE_PLACEHOLDER, REPLY
-from vagen_adapters.ppo.episodes import PlayedTurn, lay_out
+from vagen_adapters.ppo.chat_encoder import ChatEncoder
+from vagen_adapters.ppo.episodes import PlayedTurn
 from vagen_adapters.ppo.generation import Prompt, SampleSettings, TransformersSampler, model_inputs
 from vagen_adapters.ppo.introspection import vision_parameters
 from vagen_adapters.ppo.kept_conversations import KeepingSampler, can_keep
+from vagen_adapters.ppo.layout_check import shown_example
 from vagen_adapters.ppo.processors import refusal, refusing
+from vagen_adapters.ppo.token_sequences import lay_out
 from vagen_adapters.ppo.vision_cache import GIVEN, VisionFeatureCache
 
 GAP = {torch.float32: 1e-5, torch.bfloat16: 0.1, torch.float16: 0.02}
@@ -35,99 +34,6 @@ of 30 layers.
 NOISE = 8
 """Times a token's log-probability changes with the number of rows beside it, which is allowed too:
 kernels of large models sum in another order for another batch."""
-
-SYSTEM, REPLIES, THOUGHT = "Play well.", ("Up", "Down"), "Hm."
-TEXTS = (
-    f"Look: {IMAGE_PLACEHOLDER}\nNow move.",
-    f"{IMAGE_PLACEHOLDER} And now?",
-    f"Last.\n{IMAGE_PLACEHOLDER}",
-)
-
-
-def check_layout(encoder: ChatEncoder) -> None:
-    """Compare what the encoder lays out with what the family's processor and template say of a
-    whole conversation.
-
-    Raises:
-        TrainingConfigError: they differ.
-    """
-    with refusing(
-        encoder.family.name,
-        "pictures",
-        "give the folder the family's own tokenizer and picture settings",
-    ):
-        shown = [_show(encoder, number, text) for number, text in enumerate(TEXTS)]
-        if not all(one.image_tokens for one in shown):
-            raise ValueError("a picture takes none of the tokens that its model knows pictures by")
-        made = encoder.processor(
-            text=[_whole_conversation(encoder)],
-            images=[one.pictures[0].pil for one in shown],
-            add_special_tokens=False,
-            return_tensors="pt",
-            return_mm_token_type_ids=True,
-        )
-    whole, spliced = [*encoder.beginning, *made["input_ids"][0].tolist()], [*shown[0].first_ids]
-    thought = encoder.encode(THOUGHT) if encoder.closing_ids else ()
-    for reply, following in zip(REPLIES, shown[1:], strict=True):
-        said = [*thought, *encoder.closing_ids, *encoder.encode(reply)]
-        spliced += [*said, *following.next_ids]
-    # A template that ends a prompt in line breaks may have them cut in another way before a reply:
-    # they are read as they are when it is sampled, and say the same.
-    if whole != spliced and encoder.tokenizer.decode(whole) != encoder.tokenizer.decode(spliced):
-        at = next(
-            at
-            for at, (one, other) in enumerate(itertools.zip_longest(spliced, whole))
-            if one != other
-        )
-        one, other = (
-            encoder.tokenizer.convert_ids_to_tokens(ids[at : at + 4]) for ids in (spliced, whole)
-        )
-        raise refusal(
-            encoder.family.name,
-            f"continuation: a whole conversation has {len(whole)} tokens, its turns by "
-            f"themselves {len(spliced)}; token {at} on, it has {other} and they {one}; use a "
-            "template that ends a reply with a token, and turn off in the folder's "
-            "processor_config.json what it adds or numbers",
-        )
-    types = next((made[name] for name in TOKEN_TYPES if name in made), None)
-    ours = next(iter(encoder.token_types(made["input_ids"]).values()), None)
-    if types is not None and ours is not None and not torch.equal(types.int(), ours):
-        raise refusal(
-            encoder.family.name,
-            "pictures: its processor gives token types to other tokens than a picture's; "
-            "train a family that marks pictures alone",
-        )
-
-
-def _whole_conversation(encoder: ChatEncoder) -> str:
-    """The text of a conversation whose parts are written as before the replies to each.
-
-    A template may open a reply in a prompt (with empty thoughts, or a space) and leave that out of
-    a reply that it is given, or the other way round: earlier tokens stay unchanged.
-    """
-    last = [_pieces(encoder, TEXTS[:number])[-1] for number in range(1, len(TEXTS) + 1)]
-    for number, (written, opened) in enumerate(
-        zip(_pieces(encoder, TEXTS), last, strict=True), start=1
-    ):
-        one, other = ("".join(text.split()) for text in (written, opened))
-        if not (one.startswith(other) or other.startswith(one)):
-            raise refusal(
-                encoder.family.name,
-                f"continuation: what stands before reply {number} is written in another way once "
-                f"others follow: {opened[-60:]!r}, then {written[-60:]!r}; use a template that "
-                "keeps a conversation as it was",
-            )
-    marks = encoder.conversation.marks
-    thought = f"{THOUGHT}{marks.closing}" if marks.closing else ""
-    text = ""
-    for piece, reply in zip(last, REPLIES, strict=False):
-        text += f"{piece}{marks.opening}{thought}{reply}{encoder.end_text}"
-    return f"{text}{last[-1]}{marks.opening}"
-
-
-def _pieces(encoder: ChatEncoder, texts: Sequence[str]) -> list[str]:
-    """A conversation's text cut at its replies."""
-    return encoder.conversation.prompt(SYSTEM, texts, [REPLY] * (len(texts) - 1)).split(REPLY)
 
 
 def keeps_conversations(model: ActorCritic, encoder: ChatEncoder) -> bool:
@@ -145,7 +51,7 @@ def keeps_conversations(model: ActorCritic, encoder: ChatEncoder) -> bool:
         _trying(model, encoder, "kept conversations", "read them anew"),
     ):
         for turn in range(3):
-            shown = [_show(encoder, turn + 2 * row) for row in range(len(turns))]
+            shown = [shown_example(encoder, turn + 2 * row) for row in range(len(turns))]
             prompts = [
                 lay_out(before, (), now).prompt for before, now in zip(turns, shown, strict=True)
             ]
@@ -185,7 +91,7 @@ def check_model(model: ActorCritic, encoder: ChatEncoder, *, turn_by_turn: bool 
     with _trying(model, encoder, check, fix):
         turns: tuple[list[PlayedTurn], ...] = ([], [])
         for turn in range(1 if turn_by_turn else 2):
-            shown = [_show(encoder, turn + row) for row in range(2)]
+            shown = [shown_example(encoder, turn + row) for row in range(2)]
             prompts = [lay_out(turns[row], (), shown[row]).prompt for row in range(2)]
             replies = TransformersSampler(model.policy, encoder).sample(prompts, _FEW, range(2))
             for row, reply in enumerate(replies):
@@ -198,7 +104,9 @@ def check_model(model: ActorCritic, encoder: ChatEncoder, *, turn_by_turn: bool 
             )
             raise refusal(encoder.family.name, f"{check}: {found}; {fix}")
         prompt = lay_out((), turns[0], None).prompt
-        others = tuple(_show(encoder, number + 7, size=number) for number in range(len(turns[0])))
+        others = tuple(
+            shown_example(encoder, number + 7, size=number) for number in range(len(turns[0]))
+        )
         seen, changed = (
             _logprobs(encoder, model, [Prompt(prompt.ids, shown)])
             for shown in (prompt.shown, others)
@@ -255,7 +163,10 @@ def vision_cache_for(
 
 def _sees_the_same(model: ActorCritic, encoder: ChatEncoder) -> bool:
     """The same features twice: fresh from the tower, and from the cache in another order."""
-    few = [Prompt(shown.first_ids, (shown,)) for shown in (_show(encoder, 0), _show(encoder, 1))]
+    few = [
+        Prompt(shown.first_ids, (shown,))
+        for shown in (shown_example(encoder, 0), shown_example(encoder, 1))
+    ]
     device = model.policy.device
     allowed = max(
         GAP.get(model.policy.dtype, GAP[torch.float32]), NOISE * _noise(encoder, model, few[0])
@@ -306,19 +217,3 @@ def _logprobs(encoder: ChatEncoder, model: ActorCritic, prompts: Sequence[Prompt
     ]
     # Image tokens are none that a policy may say; their log-probability is that of nothing.
     return torch.where(inputs["input_ids"] == encoder.image_token_id, 0.0, found)
-
-
-def _show(
-    encoder: ChatEncoder,
-    number: int,
-    text: str = f"Here {IMAGE_PLACEHOLDER} it is.",
-    size: int = -1,
-) -> Shown:
-    """An observation whose picture is checkered: noise would be the same everywhere to a tower that
-    averages.
-    """
-    rows, columns = np.indices(((64, 64), (64, 96))[(number if size < 0 else size) % 2])
-    checks = ((rows // 8 + columns // (8 + number)) % 2)[..., None] * np.array(
-        [200, 90 + 9 * number, 40]
-    )
-    return encoder.show(SYSTEM, {"text": text, "image": (checks + 30).astype(np.uint8)})

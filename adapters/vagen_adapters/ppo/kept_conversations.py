@@ -7,12 +7,10 @@ from __future__ import annotations
 import inspect
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
-from transformers.cache_utils import Cache, DynamicCache, DynamicLayer
 from trl.trainer.utils import pad
 
 from vagen_adapters.ppo.chat_encoder import ChatEncoder, Shown
@@ -27,44 +25,13 @@ from vagen_adapters.ppo.generation import (
     check_pictures,
 )
 from vagen_adapters.ppo.introspection import backbone_of
+from vagen_adapters.ppo.kept_cache import NOTHING, Kept, joined_cache, layers_of_row
 from vagen_adapters.ppo.vision_cache import VisionFeatureCache
 
 PADDING = 1.25
 """How many times its tokens a batch of prompts may hold, padding included."""
 LEFT_OUT = 8
 """Rows that have ended are left out once they are one in so many: the others are copied."""
-
-
-@dataclass(frozen=True, eq=False)
-class Kept:
-    """What a model has read of a conversation.
-
-    Attributes:
-        ids: the tokens.
-        shown: the observations among them.
-        layers: of each layer keys and values, (heads, tokens, features).
-        places: (tokens + 1,) the position of each token, and that of the next one.
-    """
-
-    ids: tuple[int, ...]
-    shown: tuple[Shown, ...]
-    layers: Sequence[tuple[Tensor, Tensor]]
-    places: Tensor
-
-    def shared_with(self, prompt: Prompt) -> Kept:
-        """The part that the prompt begins with; one token of the prompt at least stays to be
-        read.
-        """
-        read = len(self.ids)
-        if read < len(prompt.ids) and prompt.ids[:read] == self.ids:
-            return self  # most often, and a loop over all tokens would take longer with each turn
-        both = zip(self.ids, prompt.ids[:-1], strict=False)
-        same = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], both))
-        layers = [(keys[:, :same], values[:, :same]) for keys, values in self.layers]
-        return Kept(self.ids[:same], self.shown, layers, self.places[: same + 1])
-
-
-NOTHING = Kept((), (), (), torch.zeros(1, dtype=torch.long))
 
 
 class KeepingSampler(TransformersSampler):
@@ -103,8 +70,8 @@ class KeepingSampler(TransformersSampler):
         read: list[Any] = [None] * len(prompts)
         for group in _groups(new):
             found = self._read([prompts[row] for row in group], [known[row] for row in group])
-            for row, of_row in zip(group, found, strict=True):
-                read[row], known[row] = of_row, NOTHING
+            for row, found_row in zip(group, found, strict=True):
+                read[row], known[row] = found_row, NOTHING
         states, logits = zip(*read, strict=True)
         read.clear()
         replies, layers = self._write(states, torch.stack(logits), sampling, seeds)
@@ -149,13 +116,13 @@ class KeepingSampler(TransformersSampler):
         if self.vision_cache:
             inputs = self.vision_cache.given(self.model, inputs)
         whole = torch.cat([_left_mask(lengths), mask], 1).to(device)
-        cache = _joined(known, ids.shape[1])
+        cache = joined_cache(known, ids.shape[1])
         logits = self._forward(as_taken_by(self.model, inputs), whole, places.to(device), cache)
         text_places = places.reshape(-1, *ids.shape)[0]  # of words: all coordinates are equal
         for row, (prompt, kept) in enumerate(zip(prompts, known, strict=True)):
             own = text_places[row][mask[row].bool()]
             following = torch.cat([kept.places[:-1], own, own[-1:] + 1])
-            layers = _of_row(cache, row, whole[row])
+            layers = layers_of_row(cache, row, whole[row])
             yield Kept(prompt.ids, prompt.shown, layers, following), logits[row]
 
     def _places(self, ids: Tensor, mask: Tensor, shown: Sequence[Sequence[Shown]]) -> Tensor:
@@ -204,7 +171,7 @@ class KeepingSampler(TransformersSampler):
         logprobs = torch.zeros(sampled.shape, device=device)
         mask = _left_mask([len(state.ids) for state in states]).to(device)
         places = torch.stack([state.places[-1] for state in states]).to(device)[:, None]
-        cache = _joined(states, sampling.max_tokens)
+        cache = joined_cache(states, sampling.max_tokens)
         rows = torch.arange(many, device=device)  # those that are still computed
         is_over = torch.zeros(many, dtype=torch.bool, device=device)
         held: dict[int, Any] = {}
@@ -218,7 +185,7 @@ class KeepingSampler(TransformersSampler):
                 break
             if LEFT_OUT * (len(rows) - len(left)) >= len(rows):
                 for place in is_over.nonzero()[:, 0].tolist():
-                    held[int(rows[place])] = _of_row(cache, place, mask[place])
+                    held[int(rows[place])] = layers_of_row(cache, place, mask[place])
                 tokens, places, mask, rows = tokens[left], places[left], mask[left], rows[left]
                 is_over = is_over[left]
                 draw.keep_rows(left)
@@ -229,7 +196,7 @@ class KeepingSampler(TransformersSampler):
             logits = self._forward(inputs, mask, self._as_taken(places), cache)
             places = places + 1
         for place, row in enumerate(rows.tolist()):
-            held[row] = _of_row(cache, place, mask[place])
+            held[row] = layers_of_row(cache, place, mask[place])
         return self._replies(sampled, logprobs, ends), [held[row] for row in range(many)]
 
     def _as_taken(self, places: Tensor) -> Tensor:
@@ -272,58 +239,3 @@ def _left_mask(lengths: Sequence[int]) -> Tensor:
     """(B, longest) 1 at the last so many places of each row."""
     longest = max(lengths)
     return (torch.arange(longest) >= longest - torch.tensor(lengths)[:, None]).long()
-
-
-class RoomyLayer(DynamicLayer):  # type: ignore[misc]  # transformers has no types
-    """A layer of a cache in buffers with room for more: transformers' own copies all that was read
-    for every token that is added.
-    """
-
-    def __init__(self, buffers: Sequence[Tensor], read: int) -> None:
-        super().__init__()
-        self.dtype, self.device, self.is_initialized = buffers[0].dtype, buffers[0].device, True
-        self._hold(buffers, read)
-
-    def update(
-        self, key_states: Tensor, value_states: Tensor, *_: Any, **__: Any
-    ) -> tuple[Tensor, Tensor]:
-        """Write what is new behind the rest, and return all."""
-        begin = self.get_seq_length()
-        end = begin + key_states.shape[2]
-        for buffer, new in zip(self._buffers, (key_states, value_states), strict=True):
-            buffer[:, :, begin:end] = new
-        self._hold(self._buffers, end)
-        return self.keys, self.values
-
-    def batch_select_indices(self, indices: Tensor) -> None:
-        """Go on with these rows alone."""
-        self._hold([buffer[indices] for buffer in self._buffers], self.get_seq_length())
-
-    def _hold(self, buffers: Sequence[Tensor], read: int) -> None:
-        self._buffers = buffers
-        self.keys, self.values = (buffer[:, :, :read] for buffer in buffers)
-
-
-def _joined(rows: Sequence[Kept], more: int) -> Any:
-    """A cache of conversations, padded on the left, with room for more tokens."""
-    longest = max(len(row.ids) for row in rows)
-    some = next((row for row in rows if row.ids), None)
-    if some is None:
-        return DynamicCache()
-    layers = []
-    for number, pair in enumerate(some.layers):
-        shapes = [(len(rows), like.shape[0], longest + more, like.shape[2]) for like in pair]
-        buffers = [like.new_zeros(shape) for like, shape in zip(pair, shapes, strict=True)]
-        for place, row in enumerate(rows):
-            for buffer, own in zip(buffers, row.layers[number] if row.ids else (), strict=False):
-                buffer[place, :, longest - own.shape[1] : longest] = own
-        layers.append(RoomyLayer(buffers, longest))
-    return Cache(layers)
-
-
-def _of_row(cache: Any, row: int, mask: Tensor) -> list[tuple[Tensor, Tensor]]:
-    places = mask.nonzero()[:, 0]
-    return [  # three times as fast on a CPU as an index in brackets
-        (layer.keys[row].index_select(1, places), layer.values[row].index_select(1, places))
-        for layer in cache.layers
-    ]

@@ -14,10 +14,11 @@ from typing import Any
 import torch
 from torch import nn
 
-from vagen_adapters.ppo.actor_critic import ActorCritic, with_adapters
+from vagen_adapters.ppo.actor_critic import ActorCritic
 from vagen_adapters.ppo.config import MultiTurnPPOConfig
 from vagen_adapters.ppo.generation import ROOM
 from vagen_adapters.ppo.kept_conversations import can_keep
+from vagen_adapters.ppo.lora import with_adapters
 from vagen_adapters.ppo.scoring import PIECES
 
 VLLM_SHARE = 0.3

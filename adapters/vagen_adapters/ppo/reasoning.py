@@ -18,9 +18,10 @@ import torch
 
 from vagen_adapters.errors import TrainingConfigError, TrainingDataError
 from vagen_adapters.ppo.chat_encoder import ChatEncoder
-from vagen_adapters.ppo.episodes import PPOEpisode, TokenSequence
+from vagen_adapters.ppo.episodes import PPOEpisode
 from vagen_adapters.ppo.packing import Advantages
 from vagen_adapters.ppo.rollout import Judged
+from vagen_adapters.ppo.token_sequences import TokenSequence
 from vagen_adapters.ppo.trajectories import NOT_SAMPLED
 from vagen_envs import Turn
 from vagen_rewards import ReasoningReward

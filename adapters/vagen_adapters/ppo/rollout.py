@@ -15,17 +15,11 @@ from vagen_adapters.context import ContextPolicy, summary_request
 from vagen_adapters.errors import TrainingConfigError, TrainingDataError
 from vagen_adapters.ppo.chat_encoder import ChatEncoder, Shown
 from vagen_adapters.ppo.environments import EnvironmentPool
-from vagen_adapters.ppo.episodes import (
-    LevelSeed,
-    PlayedSummary,
-    PlayedTurn,
-    PPOEpisode,
-    lay_out,
-    remembered,
-)
+from vagen_adapters.ppo.episodes import LevelSeed, PlayedSummary, PlayedTurn, PPOEpisode
 from vagen_adapters.ppo.generation import Prompt, SampledReply, Sampler, SampleSettings
 from vagen_adapters.ppo.metrics import Clock
 from vagen_adapters.ppo.thoughts import brief_reply, sample_replies, shown_thoughts
+from vagen_adapters.ppo.token_sequences import lay_out, remembered
 from vagen_envs import RewardTerm, Turn
 from vagen_envs.core import Observation
 from vagen_envs.replies import TAGS

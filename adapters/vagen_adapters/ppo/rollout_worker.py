@@ -289,7 +289,8 @@ class RolloutWorker:
             kind = KeepingSampler if keeps else TransformersSampler
             return kind(policy, self.encoder, vision_cache=self.model.vision_cache)
         need(f"generation={args.generation}", "vllm", "vllm")  # also what speaks with a server
-        from vagen_adapters.ppo.vllm_samplers import VLLMSampler, VLLMServerSampler
+        from vagen_adapters.ppo.vllm_samplers import VLLMSampler
+        from vagen_adapters.ppo.vllm_server import VLLMServerSampler
 
         dtype = "bfloat16" if args.bf16 else str(policy.dtype).removeprefix("torch.")
         options = {

@@ -40,9 +40,10 @@ from vagen_adapters.ppo.experience import (
     shortest_first,
     trajectories_of,
 )
-from vagen_adapters.ppo.family_checks import check_layout, check_model, vision_cache_for
+from vagen_adapters.ppo.family_checks import check_model, vision_cache_for
 from vagen_adapters.ppo.generation import TILE, model_inputs
 from vagen_adapters.ppo.introspection import base_of
+from vagen_adapters.ppo.layout_check import check_layout
 from vagen_adapters.ppo.metrics import mean
 from vagen_adapters.ppo.optimizing import GO_BACK, OptimizingTrainer
 from vagen_adapters.ppo.packing import Advantages, trained_tokens

@@ -18,8 +18,9 @@ from torch import Tensor
 
 from vagen_adapters.errors import TrainingConfigError
 from vagen_adapters.ppo.chat_encoder import ChatEncoder
-from vagen_adapters.ppo.episodes import LevelSeed, PlayedTurn, PPOEpisode, training_sequences
+from vagen_adapters.ppo.episodes import LevelSeed, PlayedTurn, PPOEpisode
 from vagen_adapters.ppo.generation import SampledReply, model_inputs
+from vagen_adapters.ppo.token_sequences import training_sequences
 from vagen_envs import VagenEnv, VagenError
 from vagen_envs.seeding import HashStream
 

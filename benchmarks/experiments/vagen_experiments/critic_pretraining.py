@@ -11,11 +11,12 @@ import torch
 from torch import Tensor
 
 from vagen_adapters.ppo.chat_encoder import ChatEncoder
-from vagen_adapters.ppo.episodes import PPOEpisode, training_sequences
+from vagen_adapters.ppo.episodes import PPOEpisode
 from vagen_adapters.ppo.family_checks import vision_cache_for
 from vagen_adapters.ppo.generation import TILE, model_inputs
 from vagen_adapters.ppo.introspection import vision_parameters
 from vagen_adapters.ppo.losses import explained_variance
+from vagen_adapters.ppo.token_sequences import training_sequences
 from vagen_adapters.ppo.trajectories import NOT_SAMPLED
 from vagen_experiments.critic_targets import values_at
 from vagen_experiments.critics import StudyActorCritic

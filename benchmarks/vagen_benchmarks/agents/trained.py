@@ -69,11 +69,11 @@ class Trained(Agent):
                 json.loads(card.read_text(encoding="utf-8")) if card.is_file() else {}
             )
             environments = self.card.get("environments", [])
-            self.trained_on = [each["id"] for each in environments]
-            self._options = {
-                env_id: _shared([each["options"] for each in environments if each["id"] == env_id])
-                for env_id in self.trained_on
-            }
+            self.trained_on = [environment["id"] for environment in environments]
+            given: dict[str, list[dict[str, Any]]] = {}
+            for environment in environments:
+                given.setdefault(environment["id"], []).append(environment["options"])
+            self._options = {env_id: _shared(options) for env_id, options in given.items()}
             self._thinks: int = self.card.get("max_thinking_tokens", 0)
             model, self._encoder = load_policy(self._folder, thinking=self._thinks > 0)
         except (
@@ -142,20 +142,18 @@ class Trained(Agent):
         self, game: Game, context: ContextPolicy, last_shown: Any, limit: int
     ) -> tuple[str, Call]:
         """The most likely reply to the conversation so far, laid out as in training."""
-        from vagen_adapters.ppo import episodes
         from vagen_adapters.ppo.generation import SampleSettings, TransformersSampler
         from vagen_adapters.ppo.thoughts import sample_replies, shown_thoughts
+        from vagen_adapters.ppo.token_sequences import lay_out, remembered
 
-        steps, started = self._episode(game, context, last_shown).steps, time.perf_counter()
-        for_summary = context.summarises_before(len(game.turns)) and not any(
-            summary.before == len(game.turns) for summary in game.summaries
-        )
-        prompt = episodes.lay_out(
-            episodes.remembered(steps, len(steps), context),
-            (),
-            last_shown,
-            thoughts=shown_thoughts(context, for_summary=for_summary),
-        ).prompt
+        started = time.perf_counter()
+        steps = self._episode(game, context, last_shown).steps
+        now = len(game.turns)
+        is_there = any(summary.before == now for summary in game.summaries)
+        for_summary = context.summarises_before(now) and not is_there
+        thoughts = shown_thoughts(context, for_summary=for_summary)
+        earlier = remembered(steps, len(steps), context)
+        prompt = lay_out(earlier, (), last_shown, thoughts=thoughts).prompt
         sampling = SampleSettings(
             temperature=0.0, top_p=1.0, max_tokens=limit, max_thinking_tokens=self._thinks
         )

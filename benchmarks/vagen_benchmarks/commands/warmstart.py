@@ -47,11 +47,12 @@ def warmstart(
     Example: `vagen warmstart --model Qwen/Qwen2.5-VL-3B-Instruct -e sokoban --out runs/warm`
     """
     need("vagen warmstart", *EXTRA)
-    from vagen_adapters.ppo.actor_critic import check_finite, with_adapters
+    from vagen_adapters.ppo.actor_critic import check_finite
     from vagen_adapters.ppo.chat_encoder import ChatEncoder
     from vagen_adapters.ppo.checkpoints import writing
     from vagen_adapters.ppo.config import check_setting
     from vagen_adapters.ppo.introspection import read_policy
+    from vagen_adapters.ppo.lora import with_adapters
     from vagen_adapters.ppo.warmstart import demonstrations, warm_start
 
     env_id, options = resolve_id(env), parse_options(option)
