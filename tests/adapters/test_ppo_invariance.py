@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vagen_adapters.ppo import losses
-from vagen_adapters.ppo.config import ESTIMATORS, WITHOUT_CRITIC
+from vagen_adapters.ppo.estimators import ESTIMATORS, WITHOUT_CRITIC
 from vagen_adapters.ppo.trajectories import NOT_SAMPLED, Trajectories
 
 DISCOUNTS = {

@@ -26,7 +26,7 @@ from vagen_adapters.parity import tiny_model as tiny
 from vagen_adapters.ppo import checkpoints
 from vagen_adapters.ppo.actor_critic import ActorCritic
 from vagen_adapters.ppo.chat_encoder import load_policy
-from vagen_adapters.ppo.config import ESTIMATORS, WITHOUT_CRITIC
+from vagen_adapters.ppo.estimators import ESTIMATORS, WITHOUT_CRITIC
 from vagen_adapters.ppo.generation import SampledReply, TransformersSampler
 from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer
 

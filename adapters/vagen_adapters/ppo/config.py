@@ -6,8 +6,7 @@ import dataclasses
 import functools
 import inspect
 import math
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, NoReturn, get_type_hints
 
 from pydantic import Field, TypeAdapter
@@ -15,9 +14,9 @@ from trl.trainer.base_config import _BaseConfig
 
 from vagen_adapters.context import ContextPolicy
 from vagen_adapters.errors import TrainingConfigError
-from vagen_adapters.ppo import advantages, group_advantages
 from vagen_adapters.ppo.actor_critic import Critic
 from vagen_adapters.ppo.environments import TrainingEnvironment, TrainingTask, read_environments
+from vagen_adapters.ppo.estimators import ESTIMATORS, WITHOUT_CRITIC, entries_of
 from vagen_adapters.ppo.inherited_settings import (
     BY_EVALUATIONS,
     OLD_NAMES,
@@ -26,9 +25,9 @@ from vagen_adapters.ppo.inherited_settings import (
     TYPES,
     WITHOUT_EVALUATIONS,
     faulty_tables,
-    refused_settings,
     word_of,
 )
+from vagen_adapters.ppo.setting_conflicts import conflicts, context_conflicts
 from vagen_adapters.ppo.setting_types import (
     STRICT,
     Above0,
@@ -45,25 +44,6 @@ LOGGING_STEPS = 10
 """Updates between two logs by TRL's default."""
 SAVE_STEPS = 500
 """Updates between two checkpoints by transformers' default."""
-COUNTED = {
-    "gpu_memory_utilization": Annotated[float, Field(gt=0, le=1)],
-    "enable_sleep_mode": bool,
-}
-"""Options of vLLM that the plan of a training's memory reads."""
-WITH_CRITIC = (
-    "token_gae",
-    "dual_discount_gae",
-    "bilevel_gae",
-    "bilevel_gae_released",
-    "bilevel_gae_mixed",
-    "turn_gae",
-)
-IN_GROUPS = ("grpo", "rloo", "rloo_turns", "gigpo")
-WITHOUT_CRITIC = ("vine", *IN_GROUPS)
-ESTIMATORS = {
-    **{name: getattr(advantages, name) for name in (*WITH_CRITIC, "vine")},
-    **{name: getattr(group_advantages, name) for name in IN_GROUPS},
-}
 
 
 @dataclass
@@ -253,7 +233,8 @@ class MultiTurnPPOConfig(_BaseConfig):
         self._check_fields()
         read_environments(self.environments)
         self._check_advantage()
-        self._check_combinations()
+        for name, must_be in conflicts(self):
+            self._refuse(name, must_be)
         steps = self.rollouts * self.steps_per_rollout
         if vars(self)["max_steps"] not in (-1, steps):
             self._refuse("max_steps", f"left out: {self.rollouts} rollouts make it {steps}")
@@ -262,9 +243,8 @@ class MultiTurnPPOConfig(_BaseConfig):
         if vars(self)["logging_steps"] == LOGGING_STEPS:  # the default: each rollout
             self.logging_steps = self.steps_per_rollout
         if vars(self)["save_steps"] == SAVE_STEPS:  # the default: round up to the end of a rollout
-            self.save_steps = (
-                math.ceil(SAVE_STEPS / self.steps_per_rollout) * self.steps_per_rollout
-            )
+            rollouts = math.ceil(SAVE_STEPS / self.steps_per_rollout)
+            self.save_steps = rollouts * self.steps_per_rollout
         if self.save_strategy == "steps" and self.save_steps % self.steps_per_rollout:
             self._refuse(
                 "save_steps",
@@ -290,10 +270,12 @@ class MultiTurnPPOConfig(_BaseConfig):
             self._refuse("eval_strategy", "left out beside eval_rollouts")
         if self.eval_steps not in (None, steps):  # type: ignore[has-type]
             self._refuse("eval_steps", f"left out: eval_rollouts makes it {steps}")
-        self.eval_strategy, self.eval_steps = "steps", steps
+        self.eval_strategy = "steps"
+        self.eval_steps = steps
         # What transformers' EarlyStoppingCallback and its schedules look at.
         if self.metric_for_best_model is None:  # type: ignore[has-type]
-            self.metric_for_best_model, self.greater_is_better = "success", True
+            self.metric_for_best_model = "success"
+            self.greater_is_better = True
 
     def _check_tables(self) -> None:
         """Entries of transformers' settings that are tables."""
@@ -312,45 +294,15 @@ class MultiTurnPPOConfig(_BaseConfig):
         return ContextPolicy.parse(self.context)
 
     def _check_fields(self) -> None:
-        """Types, choices and ranges of single settings."""
+        """Types, choices and ranges of single settings, and what `context` asks of others."""
         for name in _types():
             check_setting(name, getattr(self, name))
         try:
-            policy = self.context_policy
+            ContextPolicy.parse(self.context)
         except ConfigError as error:
             raise TrainingConfigError(str(error)) from None
-        known = ContextPolicy(
-            turns=policy.turns,
-            answers=policy.answers,
-            summary=policy.summary,
-            summary_tokens=policy.summary_tokens,
-        )
-        if self.max_thinking_tokens:
-            known = replace(known, reasoning=policy.reasoning)
-        if policy != known:
-            self._refuse(
-                "context",
-                "all, last:N or summary:K, answers, and reasoning= with max_thinking_tokens only: "
-                "pictures stay in their observations",
-            )
-        if self.max_tokens >= self.max_length:
-            self._refuse("max_tokens", f"less than max_length={self.max_length}")
-        if self.max_thinking_tokens + self.max_tokens >= self.max_length:
-            self._refuse(
-                "max_thinking_tokens",
-                f"less than max_length={self.max_length} without max_tokens={self.max_tokens}",
-            )
-        if policy.summary is not None and policy.answers:
-            self._refuse("context", "without answers beside summaries, which tell the thoughts")
-        if policy.summary is not None and policy.summary_tokens >= self.max_length:
-            self._refuse(
-                "context", f"with summaries of fewer than max_length={self.max_length} tokens"
-            )
-        if policy.summary is not None and self.advantage in ("vine", "gigpo"):
-            self._refuse(
-                "context",
-                f"without summaries for {self.advantage}: it compares states, and they have none",
-            )
+        for name, must_be in context_conflicts(self):
+            self._refuse(name, must_be)
 
     def _check_advantage(self) -> None:
         if self.advantage not in ESTIMATORS:
@@ -369,103 +321,9 @@ class MultiTurnPPOConfig(_BaseConfig):
                 "gamma_turn"
             )
 
-    def _check_combinations(self) -> None:
-        """Settings that only mean something together with others."""
-        self._check_inherited()
-        self._check_groups()
-        self._check_rollout_turns()
-        self._check_critic_warmup()
-        self._check_staleness()
-        self._check_generation()
-        self._check_evaluation()
-        if not self.masks_observations:
-            for name in ("ratio_level", "loss_level"):
-                if getattr(self, name) == "turn":
-                    self._refuse(name, "token or sequence: observations are in no turn")
-
-    def _check_inherited(self) -> None:
-        for name, must_be in refused_settings(self):
-            self._refuse(name, must_be)
-
-    def _check_groups(self) -> None:
-        if self.episodes_per_rollout % self.group_size != 0:
-            self._refuse("episodes_per_rollout", f"a multiple of group_size={self.group_size}")
-        if self.episodes_per_rollout < self.minibatches:
-            self._refuse("minibatches", f"at most episodes_per_rollout={self.episodes_per_rollout}")
-        compares = self.advantage in IN_GROUPS or self.dynamic_sampling
-        if compares and self.group_size <= 1:
-            self._refuse(
-                "group_size",
-                f"at least 2 for {self.advantage} or dynamic_sampling, which compare episodes",
-            )
-        if (self.continuations > 0) != (self.advantage == "vine"):
-            self._refuse("continuations", "at least 1 for vine, and 0 for other estimators")
-
-    def _check_rollout_turns(self) -> None:
-        if not self.rollout_turns:
-            return
-        if self.advantage != "dual_discount_gae":
-            self._refuse(
-                "rollout_turns", f"0 for {self.advantage}, which takes 0 for the rest of an episode"
-            )
-        for name, needed in (("group_size", 1), ("dynamic_sampling", 0), ("max_staleness", 0)):
-            if getattr(self, name) != needed:
-                self._refuse(name, f"{needed} with rollout_turns")
-        if self.context_policy.summary is not None:
-            self._refuse("context", "without summaries with rollout_turns")
-
-    def _check_critic_warmup(self) -> None:
-        if self.critic_warmup_rollouts and self.critic_kind == "none":
-            self._refuse("critic_warmup_rollouts", f"0: {self.advantage} has no critic")
-        if self.critic_warmup_rollouts >= self.rollouts:
-            self._refuse(
-                "critic_warmup_rollouts",
-                f"less than rollouts={self.rollouts}, or the policy never learns",
-            )
-
-    def _check_staleness(self) -> None:
-        if self.max_staleness > self.steps_per_rollout:
-            self._refuse(
-                "max_staleness", f"at most the {self.steps_per_rollout} updates of a rollout"
-            )
-        if self.max_staleness and self.sampler_correction == "none":
-            self._refuse("max_staleness", "0 without sampler_correction")
-        if self.max_staleness and self.generation != "vllm-server":
-            self._refuse(
-                "max_staleness",
-                "0 without generation=vllm-server: other samplers compute where updates do",
-            )
-
-    def _check_generation(self) -> None:
-        if self.vllm_options and self.generation == "transformers":
-            self._refuse(
-                "vllm_options", "left out without generation=vllm or generation=vllm-server"
-            )
-        if self.generation == "vllm":  # what the plan counts with; vLLM looks at the others
-            counted = {name: each for name, each in self.vllm_options.items() if name in COUNTED}
-            check_entries("vllm_options", counted, COUNTED)
-        if self.generation == "vllm-server":
-            check_entries(
-                "vllm_options", self.vllm_options, {"url": str, "weights_folder": str | Path | None}
-            )
-
-    def _check_evaluation(self) -> None:
-        rungs = max(len(environment.difficulties) for environment in self.training_environments)
-        if self.eval_rollouts and self.eval_episodes < rungs:
-            self._refuse(
-                "eval_episodes",
-                f"at least {rungs}, an episode for each of an environment's difficulties",
-            )
-
     def _refuse(self, name: str, must_be: str) -> NoReturn:
         given = "…" if name == "hub_token" else repr(getattr(self, name))
         raise TrainingConfigError(f"{name}={given} is not valid: it must be {must_be}")
-
-
-def entries_of(advantage: str) -> dict[str, Any]:
-    """The entries of `advantage_settings` that an estimator takes, and their types."""
-    hints = get_type_hints(ESTIMATORS[advantage], include_extras=True)
-    return {name: kind for name, kind in hints.items() if name not in ("batch", "return")}
 
 
 @functools.cache
@@ -477,12 +335,11 @@ def _types() -> dict[str, TypeAdapter[Any]]:
     """
     own = {**inspect.get_annotations(MultiTurnPPOConfig, eval_str=True), **TYPES}
     inherited = {bool: bool | None, int: int, float: float}
-    return {
-        each.name: TypeAdapter(
-            own.get(each.name, inherited.get(type(each.default), Any)), config=STRICT
-        )
-        for each in dataclasses.fields(MultiTurnPPOConfig)
-    }
+    types: dict[str, TypeAdapter[Any]] = {}
+    for setting in dataclasses.fields(MultiTurnPPOConfig):
+        by_default = inherited.get(type(setting.default), Any)
+        types[setting.name] = TypeAdapter(own.get(setting.name, by_default), config=STRICT)
+    return types
 
 
 def check_setting(name: str, setting: Any) -> None:

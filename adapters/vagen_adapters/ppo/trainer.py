@@ -22,7 +22,7 @@ from vagen_adapters.ppo import checkpoints, losses, metrics, watching
 from vagen_adapters.ppo.actor_critic import ActorCritic
 from vagen_adapters.ppo.chat_encoder import ChatEncoder
 from vagen_adapters.ppo.completion_tables import completions_of, log_completions
-from vagen_adapters.ppo.config import ESTIMATORS, IN_GROUPS, MultiTurnPPOConfig
+from vagen_adapters.ppo.config import MultiTurnPPOConfig
 from vagen_adapters.ppo.distributed import (
     check_fsdp,
     load_actor_critic,
@@ -31,6 +31,7 @@ from vagen_adapters.ppo.distributed import (
     with_reduction,
 )
 from vagen_adapters.ppo.episodes import PPOEpisode
+from vagen_adapters.ppo.estimators import ESTIMATORS, IN_GROUPS
 from vagen_adapters.ppo.experience import (
     Experience,
     Sequences,

@@ -21,9 +21,10 @@ from torch import Tensor
 from vagen_adapters.errors import TrainingConfigError
 from vagen_adapters.ppo.actor_critic import ActorCritic
 from vagen_adapters.ppo.chat_encoder import Shown
-from vagen_adapters.ppo.config import ESTIMATORS, MultiTurnPPOConfig
+from vagen_adapters.ppo.config import MultiTurnPPOConfig
 from vagen_adapters.ppo.continuations import returns_of
 from vagen_adapters.ppo.episodes import PPOEpisode
+from vagen_adapters.ppo.estimators import ESTIMATORS
 from vagen_adapters.ppo.experience import Experience, Sequences, sequences_of
 from vagen_adapters.ppo.introspection import decoder_of
 from vagen_adapters.ppo.losses import explained_variance

@@ -154,7 +154,7 @@ def _for_estimator(settings: Mapping[str, Any], advantage: Any) -> dict[str, Any
     own = settings.get("advantage_settings")
     if advantage is None or own is None:
         return dict(settings)
-    from vagen_adapters.ppo.config import ESTIMATORS, entries_of
+    from vagen_adapters.ppo.estimators import ESTIMATORS, entries_of
 
     known = entries_of(advantage) if advantage in [*ESTIMATORS] else {}
     return {
