@@ -33,12 +33,10 @@ class AsyncRollout:
         *,
         snapshots: bool = False,
     ) -> None:
-        self.rollout, self.updates, self.autocast, self.snapshots = (
-            rollout,
-            updates,
-            autocast,
-            snapshots,
-        )
+        self.rollout = rollout
+        self.updates = updates
+        self.autocast = autocast
+        self.snapshots = snapshots
         self._thread = ThreadPoolExecutor(1, "ahead")
         self._part: Future[None] | None = None
         self._turns: Iterator[None] | None = None

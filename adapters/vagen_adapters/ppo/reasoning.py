@@ -20,9 +20,9 @@ from vagen_adapters.errors import TrainingConfigError, TrainingDataError
 from vagen_adapters.ppo.chat_encoder import ChatEncoder
 from vagen_adapters.ppo.episodes import PPOEpisode
 from vagen_adapters.ppo.packing import Advantages
-from vagen_adapters.ppo.rollout import Judged
 from vagen_adapters.ppo.token_sequences import TokenSequence
 from vagen_adapters.ppo.trajectories import NOT_SAMPLED
+from vagen_adapters.ppo.turn_scores import Judged
 from vagen_envs import Turn
 from vagen_rewards import ReasoningReward
 from vagen_rewards.credit import FieldWords, kept_out, words_of

@@ -14,34 +14,20 @@ import gymnasium as gym
 from vagen_adapters.context import ContextPolicy, summary_request
 from vagen_adapters.errors import TrainingConfigError, TrainingDataError
 from vagen_adapters.ppo.chat_encoder import ChatEncoder, Shown
+from vagen_adapters.ppo.context_window import ContextWindow
 from vagen_adapters.ppo.environments import EnvironmentPool
 from vagen_adapters.ppo.episodes import LevelSeed, PlayedSummary, PlayedTurn, PPOEpisode
-from vagen_adapters.ppo.generation import Prompt, SampledReply, Sampler, SampleSettings
+from vagen_adapters.ppo.generation import SampledReply, Sampler, SampleSettings
 from vagen_adapters.ppo.metrics import Clock
-from vagen_adapters.ppo.thoughts import brief_reply, sample_replies, shown_thoughts
-from vagen_adapters.ppo.token_sequences import lay_out, remembered
+from vagen_adapters.ppo.thoughts import brief_reply, sample_replies
+from vagen_adapters.ppo.turn_scores import Score, scored_turn
 from vagen_envs import RewardTerm, Turn
 from vagen_envs.core import Observation
 from vagen_envs.replies import TAGS
 from vagen_envs.sample.env import SampleEnv
 from vagen_envs.seeding import HashStream
-from vagen_rewards.credit import FieldWords
 from vagen_rewards.verifiers.metrics import Detection
 
-
-@dataclass(frozen=True, eq=False)
-class Judged:
-    """What a score may say of a turn: the turn with its rewards, and which of its words are
-    true.
-    """
-
-    turn: Turn
-    words: tuple[FieldWords, ...]
-
-
-Score = Callable[[Turn], Sequence[RewardTerm] | Turn | Judged]
-"""Reward terms of a turn beside the environment's own, such as those of `vagen_rewards`; or the
-turn with them, and with metrics that are logged; or that and which of its words are true."""
 Playing = tuple[gym.Env[Any, Any], PPOEpisode]
 Step = tuple[PlayedTurn, dict[str, Any], bool, bool]
 """A turn, the observation after it, and whether it terminated or truncated the episode."""
@@ -104,12 +90,18 @@ class Rollout:
         self.environments = envs if isinstance(envs, EnvironmentPool) else EnvironmentPool.of(envs)
         if not self.environments.size:
             raise TrainingConfigError("a rollout needs at least one environment")
-        self.encoder, self.sampler, self.sampling = encoder, sampler, sampling
-        self.context, self.max_length, self.score = context or ContextPolicy(), max_length, score
+        self.encoder = encoder
+        self.sampler = sampler
+        self.sampling = sampling
+        self.context = context or ContextPolicy()
+        self.window = ContextWindow(encoder, sampling, self.context, max_length)
+        self.score = score
         self.pool = ThreadPoolExecutor(threads, "environment") if threads > 1 else None
-        self.threads, self.snapshots = threads, False
+        self.threads = threads
+        self.snapshots = False
         self.clock = Clock()
-        self.calls = self.version = 0
+        self.calls = 0
+        self.version = 0
         self.between_turns: Callable[[], None] | None = None
         self._episodes: Sequence[PPOEpisode] = ()
         self._playing: Sequence[Playing] = ()
@@ -117,13 +109,15 @@ class Rollout:
     @property
     def progress(self) -> Progress:
         """Of what is played now."""
+        many = len(self._episodes)
         done = sum(episode.over for episode in self._episodes)
         tokens = sum(len(step.reply.ids) for episode in self._episodes for step in episode.steps)
         share = float(done)
         for env, episode in self._playing:
             config = getattr(env.unwrapped, "config", None)  # a remote one tells none
-            share += len(episode.turns) / config.max_turns if config is not None else 0.0
-        return Progress(done, len(self._episodes), tokens, share / max(len(self._episodes), 1))
+            if config is not None:
+                share += len(episode.turns) / config.max_turns
+        return Progress(done, many, tokens, share / max(many, 1))
 
     def play(self, levels: Sequence[LevelSeed], seed: int) -> list[PPOEpisode]:
         """Play every level once. A reply is drawn from `seed`, its level and its turn.
@@ -152,23 +146,23 @@ class Rollout:
         """As `play_on`, a reply of each environment at a time: what gives replies may change
         between them.
         """
-        self.snapshots, self.calls = snapshots, 0
+        self.snapshots = snapshots
+        self.calls = 0
         self.clock = Clock()
         self.environments.reclaim()
-        waiting, playing = deque(episodes), list[Playing]()
+        waiting = deque(episodes)
+        playing: list[Playing] = []
         self._episodes = episodes
         while True:
             while waiting and (free := self.environments.size - len(playing)):
                 next_ones = [waiting.popleft() for _ in range(min(free, len(waiting)))]
-                playing += self._begin(
-                    [(self.environments.take(episode.level), episode) for episode in next_ones]
-                )
+                pairs = [(self.environments.take(each.level), each) for each in next_ones]
+                playing += self._begin(pairs)
             if not playing:
                 return
             self.calls += 1
-            playing = self._advance(
-                playing, self._sample([episode for _, episode in playing], seed)
-            )
+            replies = self._sample([episode for _, episode in playing], seed)
+            playing = self._advance(playing, replies)
             self._playing = playing
             if self.between_turns is not None:
                 self.between_turns()
@@ -182,7 +176,8 @@ class Rollout:
         Raises:
             TrainingDataError: the environment doesn't play it as before.
         """
-        env, episode = self.environments.take(level), PPOEpisode(level)
+        env = self.environments.take(level)
+        episode = PPOEpisode(level)
         try:
             shown = self._show(env, self._reset(env, episode))
             for reply, rewards, version in turns:
@@ -224,11 +219,12 @@ class Rollout:
             except Exception as error:  # an environment or a processor may raise anything
                 episode.failure = _failure(error, "at reset")
             else:
-                if not self._has_room(episode):
-                    episode.failure = (
-                        f"no room for the first reply in {self.max_length} tokens; raise max_length"
-                    )
+                if not self.window.has_room(episode):
+                    episode.failure = self._no_room("reply")
         return self._still_playing(pairs)
+
+    def _no_room(self, what: str) -> str:
+        return f"no room for the first {what} in {self.window.max_length} tokens; raise max_length"
 
     def _reset(self, env: gym.Env[Any, Any], episode: PPOEpisode) -> dict[str, Any]:
         with self.clock("environment", self.threads):
@@ -242,14 +238,14 @@ class Rollout:
     def _sample(self, episodes: Sequence[PPOEpisode], seed: int) -> list[SampledReply]:
         replies: dict[int, SampledReply] = {}
         with self.clock("generation"):
-            for limit in dict.fromkeys(map(self._limit, episodes)):
-                batch = [episode for episode in episodes if self._limit(episode) == limit]
-                prompts, seeds = (
-                    map(self._prompt, batch),
-                    [self._seed(seed, episode) for episode in batch],
-                )
+            by_limit: dict[int, list[PPOEpisode]] = {}
+            for episode in episodes:
+                by_limit.setdefault(self.window.reply_limit(episode), []).append(episode)
+            for limit, batch in by_limit.items():
+                prompts = [self.window.prompt(episode) for episode in batch]
+                seeds = [self._seed(seed, episode) for episode in batch]
                 sampling = replace(self.sampling, max_tokens=limit)
-                sampled = sample_replies(self.sampler, self.encoder, list(prompts), sampling, seeds)
+                sampled = sample_replies(self.sampler, self.encoder, prompts, sampling, seeds)
                 replies |= zip(map(id, batch), sampled, strict=True)
         return [replies[id(episode)] for episode in episodes]
 
@@ -269,9 +265,8 @@ class Rollout:
             elif episode.pending is not None:
                 self._attempt(self._compact, env, episode, reply)
             else:
-                moves.append(
-                    (env, episode, reply, self.encoder.read(reply.answer))
-                )  # tokenizers keep to a thread
+                text = self.encoder.read(reply.answer)  # here: tokenizers keep to a thread
+                moves.append((env, episode, reply, text))
         for (env, episode, *_), step in zip(moves, self._each(self._step, moves), strict=True):
             self._attempt(self._take, env, episode, step)
         return self._still_playing(playing)
@@ -292,49 +287,32 @@ class Rollout:
             before = env.unwrapped.snapshot() if self.snapshots else b""  # type: ignore[attr-defined]
             observation, _, terminated, truncated, info = env.step(text)
         with self.clock("judge", self.threads):
-            turn: Turn = info["turn"]
-            score = (
-                self.score.get(episode.level.environment)
-                if isinstance(self.score, Mapping)
-                else self.score
-            )
-            scored = self._scored(score, turn, episode) if score else ()
-            scored, words = (
-                (scored.turn, scored.words) if isinstance(scored, Judged) else (scored, ())
-            )
-            turn, rewards = (
-                (scored, scored.rewards)
-                if isinstance(scored, Turn)
-                else (turn, (*turn.rewards, *scored))
-            )
+            score = self.score
+            if isinstance(score, Mapping):
+                score = score.get(episode.level.environment)
+            scored = scored_turn(score, info["turn"], episode)
+        rewards = scored.rewards
         if self.binary_reward:
-            rewards = (RewardTerm("success", 1.0),) if turn.success else ()
+            rewards = (RewardTerm("success", 1.0),) if scored.turn.success else ()
         for term in rewards:
             if not math.isfinite(term.value):
                 raise TrainingDataError(
-                    f"reward {term.name!r} of turn {turn.index} is {term.value}"
+                    f"reward {term.name!r} of turn {scored.turn.index} is {term.value}"
                 )
         shown = episode.last_shown
         assert shown is not None  # noqa: S101 - for the type checker
         played = PlayedTurn(
             shown,
             reply,
-            self._held_turn(turn),
+            self._held_turn(scored.turn),
             rewards,
-            words,
+            scored.words,
             _detection(env),
             before,
             self.version,
-            brief=self._brief(env, turn),
+            brief=self._brief(env, scored.turn),
         )
         return played, observation, terminated, truncated
-
-    @staticmethod
-    def _scored(score: Any, turn: Turn, episode: PPOEpisode) -> Any:
-        """What a score says; one that `reads_earlier` is given the paid turns before it."""
-        if not getattr(score, "reads_earlier", False):
-            return score(turn)
-        return score(turn, [replace(each.turn, rewards=each.rewards) for each in episode.turns])
 
     def _take(self, env: gym.Env[Any, Any], episode: PPOEpisode, step: Step | Exception) -> None:
         """Take a step into its episode."""
@@ -343,59 +321,57 @@ class Rollout:
         played, observation, terminated, truncated = step
         if thought_ids := played.reply.ids[: played.reply.thoughts]:
             played = replace(played, thoughts=self.encoder.read_thoughts(thought_ids))
-        last_shown = (
-            None if terminated else self._show(env, observation)
-        )  # nobody reads on after an end
+        # Nobody reads on after an end.
+        last_shown = None if terminated else self._show(env, observation)
         episode.turns.append(played)
-        episode.last_shown, episode.terminated = last_shown, terminated
+        episode.last_shown = last_shown
+        episode.terminated = terminated
         if terminated:
             return
-        if self._fits(episode):
+        if self.window.fits(episode):
             episode.truncated = truncated or not self._goes_on(episode, observation)
             if not episode.truncated and len(episode.turns) == episode.pause_at:
-                episode.truncated, episode.ends_at = True, env.unwrapped.snapshot()  # type: ignore[attr-defined]
+                episode.truncated = True
+                episode.ends_at = env.unwrapped.snapshot()  # type: ignore[attr-defined]
             return
-        episode.last_shown = (
-            episode.turns.pop().shown
-        )  # the value of what comes next couldn't be read
+        # The turn goes, too: the value of what comes after it couldn't be read.
+        episode.last_shown = episode.turns.pop().shown
         episode.truncated = True
         if not episode.new_turns:
-            episode.failure = (
-                f"no room for the first turn in {self.max_length} tokens; raise max_length"
-            )
+            episode.failure = self._no_room("turn")
 
     def _goes_on(self, episode: PPOEpisode, observation: dict[str, Any]) -> bool:
         """Ask for a summary where it is due; return whether there is room for the next reply."""
         if not self.context.summarises_before(len(episode.turns)):
-            return self._has_room(episode)
-        shown, request = (
-            episode.last_shown,
-            self.encoder.show("", {"text": summary_request(self.context)}),
-        )
-        episode.last_shown, episode.pending = request, observation
-        if self._has_room(episode):
+            return self.window.has_room(episode)
+        shown = episode.last_shown
+        episode.last_shown = self.encoder.show("", {"text": summary_request(self.context)})
+        episode.pending = observation
+        if self.window.has_room(episode):
             return True
-        episode.last_shown, episode.pending = shown, None
+        episode.last_shown = shown
+        episode.pending = None
         return False
 
     def _compact(self, env: gym.Env[Any, Any], episode: PPOEpisode, reply: SampledReply) -> None:
         """Take a summary into its episode, and show the observation that waited for it with the
         summary before it.
         """
-        now, request, observation = len(episode.turns), episode.last_shown, episode.pending
+        now = len(episode.turns)
+        request = episode.last_shown
+        observation = episode.pending
         assert request is not None and observation is not None  # noqa: S101, PT018 - for the type checker
-        waited, summary = Observation(observation["text"], None), self.encoder.read(reply.answer)
+        waited = Observation(observation["text"], None)
+        summary = self.encoder.read(reply.answer)
         seen = self.context.in_prompt(waited, now, earlier=False, summaries={now: summary})
         episode.summaries[now] = PlayedSummary(request, reply, self.version)
-        episode.last_shown, episode.pending = (
-            self._show(env, {**observation, "text": seen.text}),
-            None,
-        )
-        if not self._has_room(
-            episode
-        ):  # nothing would follow the summary: the episode ends before it
+        episode.last_shown = self._show(env, {**observation, "text": seen.text})
+        episode.pending = None
+        if not self.window.has_room(episode):
+            # Nothing would follow the summary: the episode ends before it.
             del episode.summaries[now]
-            episode.last_shown, episode.truncated = self._show(env, observation), True
+            episode.last_shown = self._show(env, observation)
+            episode.truncated = True
 
     def _still_playing(self, pairs: Sequence[Playing]) -> list[Playing]:
         """The pairs whose episodes aren't over; the environments of the others are free."""
@@ -415,18 +391,20 @@ class Rollout:
             except Exception as error:
                 return error
 
-        return list(self.pool.map(tried, moves) if self.pool else map(tried, moves))
+        if self.pool is None:
+            return [tried(move) for move in moves]
+        return list(self.pool.map(tried, moves))
 
     def _held_turn(self, turn: Turn) -> Turn:
         """The turn with its pictures as PNG, which later observations share, encoded in the thread
         that plays.
         """
-        seen = {
-            name: replace(shown, picture=self.encoder.hold(shown.picture))
-            for name in ("observed", "result")
-            if (shown := getattr(turn, name)).picture is not None
-        }
-        return replace(turn, **seen)
+        held: dict[str, Observation] = {}
+        for name in ("observed", "result"):
+            shown = getattr(turn, name)
+            if shown.picture is not None:
+                held[name] = replace(shown, picture=self.encoder.hold(shown.picture))
+        return replace(turn, **held)  # type: ignore[arg-type]
 
     def _show(self, env: gym.Env[Any, Any], observation: dict[str, Any] | Exception) -> Shown:
         if isinstance(observation, Exception):
@@ -438,35 +416,8 @@ class Rollout:
     def _seed(self, seed: int, episode: PPOEpisode) -> int:
         """Of an episode's next reply, where the whole is drawn from `seed`."""
         level = episode.level
-        return HashStream(
-            "reply", seed, level.split, level.seed, level.draw, len(episode.steps)
-        ).bits(48)
-
-    def _prompt(self, episode: PPOEpisode) -> Prompt:
-        """The tokens and pictures before an episode's next reply."""
-        steps = episode.steps
-        thoughts = shown_thoughts(self.context, for_summary=episode.pending is not None)
-        earlier = remembered(steps, len(steps), self.context)
-        return lay_out(earlier, (), episode.last_shown, thoughts=thoughts).prompt
-
-    def _limit(self, episode: PPOEpisode) -> int:
-        """The most tokens of the next reply."""
-        return self.sampling.max_tokens if episode.pending is None else self.context.summary_tokens
-
-    def _has_room(self, episode: PPOEpisode) -> bool:
-        """Whether another reply can be read and written."""
-        written = self._limit(episode)
-        if self.sampling.max_thinking_tokens:
-            written += self.sampling.max_thinking_tokens + len(self.encoder.closing_ids)
-        return len(self._prompt(episode).ids) + written <= self.max_length
-
-    def _fits(self, episode: PPOEpisode) -> bool:
-        """Whether the last turn with its history and the observation after it can be read."""
-        steps = episode.steps
-        history = remembered(steps, len(steps) - 1, self.context)
-        thoughts = shown_thoughts(self.context, for_summary=False)
-        laid_out = lay_out(history, steps[-1:], episode.last_shown, thoughts=thoughts)
-        return len(laid_out.prompt.ids) <= self.max_length
+        named = (seed, level.split, level.seed, level.draw, len(episode.steps))
+        return HashStream("reply", *named).bits(48)
 
 
 def _detection(env: gym.Env[Any, Any]) -> Detection | None:

@@ -9,11 +9,11 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from accelerate.utils import gather_object
 
-from vagen_adapters.errors import TrainingConfigError, TrainingDataError, errors_as
+from vagen_adapters.errors import TrainingDataError
 from vagen_adapters.ppo import metrics
 from vagen_adapters.ppo.actor_critic import ActorCritic
 from vagen_adapters.ppo.async_rollout import AsyncRollout
@@ -22,17 +22,16 @@ from vagen_adapters.ppo.config import MultiTurnPPOConfig
 from vagen_adapters.ppo.continuations import forks_of, state_values_of
 from vagen_adapters.ppo.environments import EnvironmentPool
 from vagen_adapters.ppo.episodes import LevelSeed, PPOEpisode, keep_differing
-from vagen_adapters.ppo.family_checks import keeps_conversations
-from vagen_adapters.ppo.generation import Sampler, SampleSettings, TransformersSampler
-from vagen_adapters.ppo.kept_conversations import KeepingSampler
+from vagen_adapters.ppo.generation import Sampler, SampleSettings
 from vagen_adapters.ppo.level_sampler import SAMPLERS
-from vagen_adapters.ppo.rollout import Rollout, Score
+from vagen_adapters.ppo.rollout import Rollout
 from vagen_adapters.ppo.running_episodes import RunningEpisodes
-from vagen_envs.extras import need
+from vagen_adapters.ppo.samplers import MakeSampler, named_sampler
+from vagen_adapters.ppo.turn_scores import Score
 from vagen_rewards.verifiers import DYNAMIC, LOOSE, STRICT
 
-MakeSampler = Callable[[Any, ChatEncoder], Sampler]
-"""Builds a generation back-end from the policy and its encoder."""
+T = TypeVar("T")
+
 IOU_SCHEDULES = {"dynamic": DYNAMIC, "loose": LOOSE, "strict": STRICT}
 """By the setting `iou_schedule`, but for `fixed`."""
 MOST_FAILED = 0.5
@@ -60,21 +59,24 @@ class RolloutWorker:
         *,
         make_sampler: MakeSampler | None = None,
     ) -> None:
-        self.args, self.model, self.encoder, self.accelerator = args, model, encoder, accelerator
+        self.args = args
+        self.encoder = encoder
+        self.accelerator = accelerator
         self._record = record
         self.clock = metrics.Clock()
-        sampler = make_sampler(model.policy, encoder) if make_sampler else self._make_sampler(path)
+        if make_sampler is None:
+            sampler = named_sampler(path, args, model, encoder, accelerator)
+        else:
+            sampler = make_sampler(model.policy, encoder)
         self.rollout = self._make_rollout(sampler, score)
         splits = ["train", "val"] if args.eval_rollouts else ["train"]
         self.rollout.environments.check_levels(splits)
         self.level_sampler = SAMPLERS[args.level_sampler](
             args.tasks, args.seed, args.group_size, self.rollout.environments.level_counts
         )
-        self.running = (
-            RunningEpisodes(args.episodes_per_rollout, args.rollout_turns)
-            if args.rollout_turns
-            else None
-        )
+        self.running: RunningEpisodes | None = None
+        if args.rollout_turns:
+            self.running = RunningEpisodes(args.episodes_per_rollout, args.rollout_turns)
         self._ahead: AsyncRollout | None = None
         if args.max_staleness:
             beside = self._make_rollout(sampler, score)
@@ -112,16 +114,15 @@ class RolloutWorker:
         times = self.args.continuations
         played = self.forked(episodes, times, seed_of(self.args, number, 50))
         worth = state_values_of(episodes, played, times, self.args.turn_discount)
-        both = [
-            pair for pair in zip(episodes, worth, strict=True) if all(map(math.isfinite, pair[1]))
-        ]
-        self._record(
-            {
-                "forks/episodes": float(len(played)),
-                "forks/left_out": float(len(episodes) - len(both)),
-            }
-        )
-        return [episode for episode, _ in both], [values for _, values in both]
+        kept: list[PPOEpisode] = []
+        state_values: list[list[float]] = []
+        for episode, values in zip(episodes, worth, strict=True):
+            if all(map(math.isfinite, values)):
+                kept.append(episode)
+                state_values.append(values)
+        left_out = float(len(episodes) - len(kept))
+        self._record({"forks/episodes": float(len(played)), "forks/left_out": left_out})
+        return kept, state_values
 
     def forked(self, episodes: Sequence[PPOEpisode], times: int, seed: int) -> list[PPOEpisode]:
         """Play on from each state of episodes that were played with snapshots, so many times."""
@@ -135,13 +136,13 @@ class RolloutWorker:
             episodes = self._play_turns(self.running, number)
             return episodes, [episode for episode in episodes if episode.failure is None]
         episodes = []
+        seed = seed_of(self.args, number, 0)
         for extra in range(self.args.dynamic_sampling + 1):
-            levels, seed = self.levels(number, extra), seed_of(self.args, number, 0)
-            episodes += (
-                self.play(levels, seed)
-                if extra or self._ahead is None
-                else self._finish(levels, seed, version)
-            )
+            levels = self.levels(number, extra)
+            if extra or self._ahead is None:
+                episodes += self.play(levels, seed)
+            else:
+                episodes += self._finish(self._ahead, levels, seed, version)
             kept = [episode for episode in episodes if episode.failure is None]
             if self.args.dynamic_sampling:
                 groups = self.args.episodes_per_rollout // self.args.group_size
@@ -191,18 +192,17 @@ class RolloutWorker:
         Before a checkpoint nothing is played ahead: a resumed run has no episodes that were begun.
         """
         args = self.args
+        following = number + 1
         saves = (
             args.save_strategy == "steps"
-            and (number + 1) * args.steps_per_rollout % args.save_steps == 0
+            and following * args.steps_per_rollout % args.save_steps == 0
         )
         if self._ahead is None or saves:
             return
         left = args.steps_per_rollout - update
-        if number + 1 < args.rollouts and left <= args.max_staleness:
-            levels = self.levels(number + 1)[
-                self.accelerator.process_index :: self.accelerator.num_processes
-            ]
-            self._ahead.play(levels, seed_of(self.args, number + 1, 0), version)
+        if following < args.rollouts and left <= args.max_staleness:
+            levels = self._own(self.levels(following))
+            self._ahead.play(levels, seed_of(args, following, 0), version)
 
     def play(
         self, levels: Sequence[LevelSeed], seed: int, *, snapshots: bool = False
@@ -213,38 +213,42 @@ class RolloutWorker:
         snapshots = snapshots or self.args.continuations > 0
         return self._play_on([PPOEpisode(level) for level in levels], seed, snapshots=snapshots)
 
-    def _finish(self, levels: Sequence[LevelSeed], seed: int, version: int) -> list[PPOEpisode]:
+    def _finish(
+        self, ahead: AsyncRollout, levels: Sequence[LevelSeed], seed: int, version: int
+    ) -> list[PPOEpisode]:
         """The same, from where they are if they were begun beside updates."""
-        assert self._ahead is not None  # noqa: S101 - for the type checker
-        rank, world = self.accelerator.process_index, self.accelerator.num_processes
-        mine = self._ahead.finish(levels[rank::world], seed, version)
-        return self._gathered(self._ahead.rollout, mine, len(levels))
+        mine = ahead.finish(self._own(levels), seed, version)
+        return self._gathered(ahead.rollout, mine, len(levels))
 
     def _play_on(
         self, episodes: Sequence[PPOEpisode], seed: int, *, snapshots: bool = False
     ) -> list[PPOEpisode]:
-        rank, world = self.accelerator.process_index, self.accelerator.num_processes
         with self.accelerator.autocast():
-            mine = self.rollout.play_on(list(episodes[rank::world]), seed, snapshots=snapshots)
+            mine = self.rollout.play_on(self._own(episodes), seed, snapshots=snapshots)
         return self._gathered(self.rollout, mine, len(episodes))
+
+    def _own(self, all_of: Sequence[T]) -> list[T]:
+        """The share of this process."""
+        return list(all_of[self.accelerator.process_index :: self.accelerator.num_processes])
 
     def _gathered(self, rollout: Rollout, mine: list[PPOEpisode], many: int) -> list[PPOEpisode]:
         """The `many` episodes that all processes have played, in their order."""
-        rank, world = self.accelerator.process_index, self.accelerator.num_processes
+        rank = self.accelerator.process_index
+        world = self.accelerator.num_processes
         self.clock.take(rollout.clock)
         if world == 1:
             return mine
+        numbers = range(rank, many, world)
         with self.clock("exchange"):
-            numbered = gather_object(list(zip(range(rank, many, world), mine, strict=True)))
+            numbered = gather_object(list(zip(numbers, mine, strict=True)))
         return [episode for _, episode in sorted(numbered, key=lambda pair: int(pair[0]))]
 
     def levels(self, number: int, extra: int = 0) -> list[LevelSeed]:
         """Those of a rollout, or the n-th as many that are played beside them."""
         per_rollout = self.args.episodes_per_rollout // self.args.group_size
         drawn = number + extra * self.args.rollouts
-        levels = self.level_sampler.levels(
-            range(drawn * per_rollout, (drawn + 1) * per_rollout), extra * per_rollout
-        )
+        groups = range(drawn * per_rollout, (drawn + 1) * per_rollout)
+        levels = self.level_sampler.levels(groups, extra * per_rollout)
         return self._scheduled(levels, number)
 
     def _scheduled(self, levels: list[LevelSeed], number: int) -> list[LevelSeed]:
@@ -252,10 +256,8 @@ class RolloutWorker:
         schedule = IOU_SCHEDULES.get(self.args.iou_schedule)
         if schedule is None:
             return levels
-        threshold, scheduled = (
-            schedule.at(number / self.args.rollouts),
-            self.rollout.environments.scheduled,
-        )
+        threshold = schedule.at(number / self.args.rollouts)
+        scheduled = self.rollout.environments.scheduled
         return [
             replace(level, iou_threshold=threshold) if level.environment in scheduled else level
             for level in levels
@@ -279,33 +281,6 @@ class RolloutWorker:
             binary_reward=args.binary_reward,
             threads=args.env_threads,
         )
-
-    def _make_sampler(self, path: str) -> Sampler:
-        args, policy = self.args, self.model.policy
-        if args.generation == "transformers":
-            keeps = args.context_policy.turns is None and keeps_conversations(
-                self.model, self.encoder
-            )
-            kind = KeepingSampler if keeps else TransformersSampler
-            return kind(policy, self.encoder, vision_cache=self.model.vision_cache)
-        need(f"generation={args.generation}", "vllm", "vllm")  # also what speaks with a server
-        from vagen_adapters.ppo.vllm_samplers import VLLMSampler
-        from vagen_adapters.ppo.vllm_server import VLLMServerSampler
-
-        dtype = "bfloat16" if args.bf16 else str(policy.dtype).removeprefix("torch.")
-        options = {
-            "max_model_len": args.max_length,
-            "dtype": dtype,
-            "seed": args.seed,
-            **args.vllm_options,
-        }
-        fault = f"generation={args.generation} can't begin with vllm_options={args.vllm_options!r}"
-        with errors_as(TrainingConfigError, fault, "see Generation in docs/training.md"):
-            if args.generation == "vllm-server":
-                return VLLMServerSampler(
-                    policy, self.encoder, self.accelerator, **args.vllm_options
-                )
-            return VLLMSampler(policy, self.encoder, self.accelerator, path, **options)
 
 
 def seed_of(args: MultiTurnPPOConfig, number: int, purpose: int) -> int:

@@ -49,12 +49,14 @@ from vagen_adapters.ppo.metrics import mean
 from vagen_adapters.ppo.optimizing import GO_BACK, OptimizingTrainer
 from vagen_adapters.ppo.packing import Advantages, trained_tokens
 from vagen_adapters.ppo.reasoning import credit_words
-from vagen_adapters.ppo.rollout import Progress, Score
-from vagen_adapters.ppo.rollout_worker import MakeSampler, RolloutWorker, seed_of
+from vagen_adapters.ppo.rollout import Progress
+from vagen_adapters.ppo.rollout_worker import RolloutWorker, seed_of
+from vagen_adapters.ppo.samplers import MakeSampler
 from vagen_adapters.ppo.scoring import Nucleus
 from vagen_adapters.ppo.start_checks import check_sharding, check_start
 from vagen_adapters.ppo.stopping import StopRequest
 from vagen_adapters.ppo.trajectories import Trajectories
+from vagen_adapters.ppo.turn_scores import Score
 from vagen_adapters.ppo.watching import Watch
 from vagen_envs.errors import did_you_mean
 
