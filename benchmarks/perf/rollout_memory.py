@@ -79,12 +79,12 @@ def measure(episodes: int, turns: int, side: int, staleness: int) -> dict[str, f
     import torch
 
     from vagen_adapters.parity.tiny_model import save_tiny, texts_of
-    from vagen_adapters.ppo import chat_encoder
+    from vagen_adapters.ppo import picture_features
     from vagen_adapters.ppo.config import MultiTurnPPOConfig
     from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer
 
     torch.set_num_threads(1)
-    chat_encoder.RECENT = 2**24  # one that small sizes don't fill would count as growth
+    picture_features.RECENT = 2**24  # one that small sizes don't fill would count as growth
     register(side)
     with tempfile.TemporaryDirectory() as folder:
         save_tiny(

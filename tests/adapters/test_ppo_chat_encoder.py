@@ -37,10 +37,10 @@ def test_a_picture_takes_as_many_tokens_as_its_merged_patches(encoder):
 
 
 def test_a_processor_whose_layout_depends_on_the_picture_is_refused(encoder, monkeypatch):
-    shown, look = encoder.show("", observation(side=160)), encoder.look
-    monkeypatch.setattr(encoder, "look", lambda picture: (look(picture)[0], "elsewhere"))
+    shown, look = encoder.show("", observation(side=160)), encoder.pictures.look
+    monkeypatch.setattr(encoder.pictures, "look", lambda picture: (look(picture)[0], "elsewhere"))
     with pytest.raises(TrainingDataError, match="lays out two pictures"):
-        encoder.features_of([shown])
+        encoder.pictures.features_of([shown])
 
 
 @pytest.mark.parametrize("ended", [True, False])
@@ -98,7 +98,7 @@ def test_placeholders_and_pictures_must_agree(encoder, text):
 
 def test_an_observation_without_a_picture_is_text_alone(encoder):
     shown = encoder.show("", {"text": "words"})
-    assert encoder.features_of([shown]) == {}
+    assert encoder.pictures.features_of([shown]) == {}
     assert encoder.image_token_id not in shown.first_ids
 
 

@@ -82,7 +82,7 @@ def test_a_trained_familys_folder_is_read_again(name, folder_of, tmp_path):
     seen = {"text": "Where <image>?", "image": np.full((64, 96, 3), 90, np.uint8)}
     one, other = encoder.show("Play.", seen), again.show("Play.", seen)
     assert (one.first_ids, one.next_ids) == (other.first_ids, other.next_ids)
-    features, others = encoder.features_of([one]), again.features_of([other])
+    features, others = encoder.pictures.features_of([one]), again.pictures.features_of([other])
     assert all(torch.equal(features[key], others[key]) for key in features)
 
 

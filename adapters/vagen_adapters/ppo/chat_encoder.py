@@ -7,38 +7,30 @@ around it is encoded on its own. The family's own processor determines the token
 from __future__ import annotations
 
 import functools
-import inspect
 import itertools
 import re
-import weakref
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
-from PIL import Image
 from torch import Tensor
 
 from vagen_adapters.errors import TrainingDataError
-from vagen_adapters.ppo.conversation import IMAGE_PLACEHOLDER, REPLY, Conversation
-from vagen_adapters.ppo.features import RecentlyUsed, joined_features
+from vagen_adapters.ppo.conversation import IMAGE_PLACEHOLDER, REPLY
+from vagen_adapters.ppo.family_tokens import (
+    TOKEN_TYPES,
+    conversation_of,
+    image_token_id_of,
+    inputs_of_model,
+    picture_token_ids,
+)
 from vagen_adapters.ppo.introspection import read_policy
+from vagen_adapters.ppo.picture_features import PictureFeatures
 from vagen_adapters.ppo.processors import Family, refusal, refusing
 from vagen_envs import State
 from vagen_envs.pictures import Picture
-
-_OF_PICTURES = re.compile(r"(image|img|video|vision|audio|boi|eoi)\w*_token_(id|index)$")
-TOKEN_TYPES = ("mm_token_type_ids", "token_type_ids")
-"""By which models tell a picture's tokens from words."""
-
-
-PIXELS = ("pixel_values", "pixel_attention_mask")
-"""What the model is given of a picture's contents; all else follows from its shape."""
-RECENT = 2**28
-"""Bytes of processed pictures that an encoder keeps for the next turn or micro-batch."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,6 +71,7 @@ class ChatEncoder:
 
     Attributes:
         accepted: the arguments of the model's forward pass.
+        pictures: what the model is given of pictures.
         image_token_id: the token that stands for one feature of a picture.
         end_id: the token that closes a reply; sampling stops there.
         end_text: what is written for it where the template writes none.
@@ -94,41 +87,39 @@ class ChatEncoder:
 
     def __init__(self, family: Family, *, thinking: bool = False) -> None:
         self.family = family
-        self.processor = processor = family.processor
-        self.tokenizer, self.image_processor = processor.tokenizer, processor.image_processor
+        self.processor = family.processor
+        self.tokenizer = self.processor.tokenizer
+        self.image_processor = self.processor.image_processor
         pads = (self.tokenizer.pad_token_id, self.tokenizer.eos_token_id, 0)
         self.pad_id: int = next(token for token in pads if token is not None)
-        self.accepted = _inputs_of_model(family)
-        self.image_token_id = _image_token_id(family)
+        self.accepted = inputs_of_model(family)
+        self.image_token_id = image_token_id_of(family)
         self._typed = self._ids_of_types()
-        ids = {self.image_token_id, *_ids_of_pictures(family), *self._typed}
-        words = (
-            family.config.get_text_config().vocab_size
-        )  # some can read pictures' tokens, and have none to say them
+        ids = {self.image_token_id, *picture_token_ids(family), *self._typed}
+        # Some models can read pictures' tokens, and have none to say them.
+        words = family.config.get_text_config().vocab_size
         self.forbidden_ids = tuple(sorted(token for token in ids if token < words))
-        self.conversation = _conversation(family, thinking=thinking)
+        self.conversation = conversation_of(family, thinking=thinking)
         self.end_id, self.end_text = self._closing()
         marks = self.conversation.marks
-        self._opening_ids, self.closing_ids = self.encode(marks.opening), self.encode(marks.closing)
-        self.thought_end_id: int | None = (
-            self.tokenizer.convert_tokens_to_ids(marks.end) if marks.end else None
-        )
+        self._opening_ids = self.encode(marks.opening)
+        self.closing_ids = self.encode(marks.closing)
+        self.thought_end_id: int | None = None
+        if marks.end:
+            self.thought_end_id = self.tokenizer.convert_tokens_to_ids(marks.end)
         special = {
             *self.tokenizer.all_special_tokens,
             self.conversation.image_token,
             *self.tokenizer.convert_ids_to_tokens([self.end_id, *self.forbidden_ids]),
         }
-        named = sorted(
-            filter(None, special), key=len, reverse=True
-        )  # an id beyond the tokenizer's has no name
+        # An id beyond the tokenizer's has no name.
+        named = sorted(filter(None, special), key=len, reverse=True)
         self._special = re.compile("|".join(map(re.escape, named)))
         self.beginning = self._beginning()
-        self._pictures: weakref.WeakValueDictionary[str, Picture] = weakref.WeakValueDictionary()
-        self._recent: RecentlyUsed[dict[str, Tensor]] = RecentlyUsed(RECENT)
-        self._layout_of = functools.lru_cache(maxsize=256)(self._look_at_shape)
-        self._laid_out = functools.lru_cache(maxsize=4096)(
-            self._lay_out
-        )  # many observations differ in pictures only
+        image_token = self.conversation.image_token
+        self.pictures = PictureFeatures(family, image_token, self.accepted)
+        # Many observations differ in pictures only.
+        self._laid_out = functools.lru_cache(maxsize=4096)(self._lay_out)
 
     @classmethod
     def from_pretrained(cls, path: str, *, thinking: bool = False) -> Self:
@@ -162,31 +153,24 @@ class ChatEncoder:
         Raises:
             TrainingDataError: text and picture don't go together.
         """
-        text = IMAGE_PLACEHOLDER.join(
-            map(self._without_special, observation["text"].split(IMAGE_PLACEHOLDER))
-        )
-        pictures = (self.hold(observation["image"]),) if "image" in observation else ()
+        parts = observation["text"].split(IMAGE_PLACEHOLDER)
+        text = IMAGE_PLACEHOLDER.join([self._without_special(part) for part in parts])
+        pictures = (self.pictures.hold(observation["image"]),) if "image" in observation else ()
         if text.count(IMAGE_PLACEHOLDER) != len(pictures):
             raise TrainingDataError(
                 f"an observation has {len(pictures)} picture(s) but "
                 f"{text.count(IMAGE_PLACEHOLDER)} placeholder(s) {IMAGE_PLACEHOLDER} in its "
                 "text; there must be one for each"
             )
-        sizes, placeholder = self._layout_of(pictures[0].shape) if pictures else ({}, "")
-        first_ids, next_ids = self._laid_out(
-            self._without_special(system) if system else None, text, placeholder
-        )
+        sizes: Mapping[str, Tensor] = {}
+        placeholder = ""
+        if pictures:
+            sizes, placeholder = self.pictures.layout_of(pictures[0].shape)
+        system_text = self._without_special(system) if system else None
+        first_ids, next_ids = self._laid_out(system_text, text, placeholder)
         tokens = first_ids.count(self.image_token_id)
         opens = len(self._opening_ids)
         return Shown(first_ids, next_ids, tokens, pictures, sizes, state, opens)
-
-    def hold(self, image: Picture | NDArray[np.uint8]) -> Picture:
-        """The picture as PNG, the same object wherever it is in use. Threads may call it."""
-        picture = image if isinstance(image, Picture) else Picture(image.copy())
-        held = self._pictures.get(picture.sha256)
-        if held is None:
-            held = self._pictures.setdefault(picture.sha256, picture.encoded())
-        return held
 
     def encode(self, text: str, *placeholders: str) -> tuple[int, ...]:
         """Tokens of rendered text, each picture's placeholder replaced by what the processor says
@@ -216,9 +200,8 @@ class ChatEncoder:
         """
         whole = self.read(reply_ids)
         lengths = [len(self.read((token,))) for token in reply_ids]
-        if sum(lengths) != len(
-            whole
-        ):  # tokens that are parts of a character, or whose spaces depend on others
+        if sum(lengths) != len(whole):
+            # Some tokens are parts of a character, or their spaces depend on others.
             upto = [len(self.read(reply_ids[:end])) for end in range(len(reply_ids))]
             return [min(length, len(whole)) for length in upto]
         return list(itertools.accumulate(lengths, initial=0))[:-1]
@@ -255,47 +238,6 @@ class ChatEncoder:
             self.encode(following, placeholder) + self._opening_ids,
         )
 
-    def look(self, picture: NDArray[np.uint8]) -> tuple[dict[str, Tensor], str]:
-        """What the model is given of a picture, and what the processor says in its place."""
-        token, images = self.conversation.image_token, [Image.fromarray(picture)]
-        made = self.processor(
-            text=[token], images=images, add_special_tokens=False, return_tensors="pt"
-        )
-        features = self.accepted - {"input_ids", "attention_mask", *TOKEN_TYPES}
-        placeholder = self.tokenizer.decode(made["input_ids"][0], skip_special_tokens=False)
-        return {name: torch.as_tensor(made[name]) for name in made if name in features}, placeholder
-
-    def features_of(
-        self, shown: Sequence[Shown], wanted: Container[str] | None = None
-    ) -> dict[str, Tensor]:
-        """What the model is given of these observations' pictures, or those of it by name that are
-        wanted.
-        """
-        return joined_features([self._features(one) for one in shown], wanted)
-
-    def _features(self, shown: Shown) -> dict[str, Tensor]:
-        if not shown.pictures:
-            return {}
-        found = self._recent.get(shown.number)
-        if found is None:
-            (picture,) = shown.pictures
-            found, placeholder = self.look(picture.pixels)
-            if placeholder != self._layout_of(picture.shape)[1]:
-                raise TrainingDataError(
-                    f"the processor of {self.family.name} lays out two pictures of "
-                    f"{picture.shape} in different tokens; resize pictures before, or use the "
-                    "family's own picture settings"
-                )
-            self._recent.put(shown.number, found, sum(tensor.nbytes for tensor in found.values()))
-        return found
-
-    def _look_at_shape(self, shape: tuple[int, ...]) -> tuple[dict[str, Tensor], str]:
-        """As `look` at a picture of this shape, without pixels."""
-        features, placeholder = self.look(np.zeros(shape, np.uint8))
-        return {
-            name: tensor for name, tensor in features.items() if name not in PIXELS
-        }, placeholder
-
     def _ids_of_types(self) -> list[int]:
         """What the processor marks as a picture's, if the model asks: the borders of its rows too,
         in some families.
@@ -303,7 +245,8 @@ class ChatEncoder:
         if not self.accepted.intersection(TOKEN_TYPES):
             return [self.image_token_id]
         marked = getattr(self.processor, "image_token_ids", None) or []
-        return sorted({self.image_token_id, *(token for token in marked if isinstance(token, int))})
+        tokens = [token for token in marked if isinstance(token, int)]
+        return sorted({self.image_token_id, *tokens})
 
     def _closing(self) -> tuple[int, str]:
         """Read off the template; where it closes turns by words, the tokenizer's end token ends a
@@ -311,10 +254,8 @@ class ChatEncoder:
         """
         following = self.conversation.after_reply(None, ".")
         closing: int = self.tokenizer(following, add_special_tokens=False)["input_ids"][0]
-        if (
-            closing in self.tokenizer.all_special_ids
-            or closing in self.tokenizer.added_tokens_decoder
-        ):
+        tokenizer = self.tokenizer
+        if closing in tokenizer.all_special_ids or closing in tokenizer.added_tokens_decoder:
             return closing, ""
         if self.tokenizer.eos_token_id is None:
             raise refusal(
@@ -325,15 +266,13 @@ class ChatEncoder:
         return self.tokenizer.eos_token_id, self.tokenizer.eos_token
 
     def _beginning(self) -> tuple[int, ...]:
+        """The token that begins a text, unless the tokenizer has none or the template writes it."""
         begin = self.tokenizer.bos_token_id
         alone = list(self.tokenizer("")["input_ids"])
-        if (
-            begin is None
-            or begin not in alone
-            or self.encode(self.conversation.prompt(None, ["."], []))[0] == begin
-        ):
+        if begin is None or begin not in alone:
             return ()
-        return (begin,)
+        is_written = self.encode(self.conversation.prompt(None, ["."], []))[0] == begin
+        return () if is_written else (begin,)
 
     def _without_special(self, text: str) -> str:
         """Remove special tokens from an environment's text, also those that a removal would
@@ -349,49 +288,3 @@ def load_policy(folder: str | Path, *, thinking: bool = False) -> tuple[Any, Cha
     """Read a model in evaluation mode, and its encoder; `thinking` as for `ChatEncoder`."""
     encoder = ChatEncoder.from_pretrained(str(folder), thinking=thinking)
     return read_policy(folder).eval(), encoder
-
-
-def _image_token_id(family: Family) -> int:
-    named = (getattr(family.config, name, None) for name in ("image_token_id", "image_token_index"))
-    found = next((token for token in named if isinstance(token, int)), -1)
-    if not 0 <= found < (words := len(family.processor.tokenizer)):
-        raise refusal(
-            family.name,
-            f"pictures: its image token is {found}, where the tokenizer has {words} tokens; "
-            "train a family whose pictures stand among the tokens, with its own tokenizer",
-        )
-    return found
-
-
-def _ids_of_pictures(family: Family) -> set[int]:
-    vocabulary = len(family.processor.tokenizer)
-    named = [entry for name, entry in vars(family.config).items() if _OF_PICTURES.search(name)]
-    return {token for token in named if isinstance(token, int) and 0 <= token < vocabulary}
-
-
-def _inputs_of_model(family: Family) -> frozenset[str]:
-    """The names that the forward pass of a family's model takes."""
-    from transformers import AutoModel, AutoModelForImageTextToText
-
-    kind, known = type(family.config), AutoModelForImageTextToText._model_mapping
-    if kind not in known or kind not in AutoModel._model_mapping:
-        raise refusal(
-            family.name,
-            "its model: transformers has no AutoModelForImageTextToText and AutoModel of it; "
-            "train a vision-language model whose family has both, or save its part that has",
-        )
-    return frozenset(inspect.signature(known[kind].forward).parameters)
-
-
-def _conversation(family: Family, *, thinking: bool) -> Conversation:
-    processor = family.processor
-    template = getattr(processor, "chat_template", None) or processor.tokenizer.chat_template
-    token = str(
-        getattr(processor, "image_token", None)
-        or getattr(processor.tokenizer, "image_token", None)
-        or ""
-    )
-    with refusing(family.name, "chat template", "give the folder one that writes all of them"):
-        if not isinstance(template, str) or not token:
-            raise ValueError("there is none, or its processor names no picture's placeholder")
-        return Conversation(processor.tokenizer, template, token, thinking=thinking)

@@ -136,7 +136,7 @@ def model_inputs(
         "attention_mask": pad([torch.ones_like(row) for row in rows], 0, side, multiple),
         **encoder.token_types(ids),
     }
-    inputs |= (vision_cache.inputs if vision_cache else encoder.features_of)(
+    inputs |= (vision_cache.inputs if vision_cache else encoder.pictures.features_of)(
         [shown for prompt in prompts for shown in prompt.shown]
     )
     return {name: tensor.to(device) for name, tensor in inputs.items()}

@@ -110,8 +110,11 @@ class KeepingSampler(TransformersSampler):
         places = self._places(ids, mask, shown)
         places = places + torch.stack([kept.places[-1] for kept in known])[:, None]
         inputs: dict[str, Any] = {"input_ids": ids, **self.encoder.token_types(ids)}
-        features = self.vision_cache.inputs if self.vision_cache else self.encoder.features_of
-        inputs |= features(list(itertools.chain.from_iterable(shown)))
+        new_shown = list(itertools.chain.from_iterable(shown))
+        if self.vision_cache:
+            inputs |= self.vision_cache.inputs(new_shown)
+        else:
+            inputs |= self.encoder.pictures.features_of(new_shown)
         inputs = {name: tensor.to(device) for name, tensor in inputs.items()}
         if self.vision_cache:
             inputs = self.vision_cache.given(self.model, inputs)

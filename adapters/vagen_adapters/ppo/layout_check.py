@@ -8,8 +8,9 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from vagen_adapters.ppo.chat_encoder import TOKEN_TYPES, ChatEncoder, Shown
+from vagen_adapters.ppo.chat_encoder import ChatEncoder, Shown
 from vagen_adapters.ppo.conversation import IMAGE_PLACEHOLDER, REPLY
+from vagen_adapters.ppo.family_tokens import TOKEN_TYPES
 from vagen_adapters.ppo.processors import refusal, refusing
 
 SYSTEM = "Play well."

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from vagen_adapters.ppo.chat_encoder import TOKEN_TYPES
+from vagen_adapters.ppo.family_tokens import TOKEN_TYPES
 from vagen_adapters.ppo.introspection import backbone_of
 
 

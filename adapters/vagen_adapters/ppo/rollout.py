@@ -403,7 +403,7 @@ class Rollout:
         for name in ("observed", "result"):
             shown = getattr(turn, name)
             if shown.picture is not None:
-                held[name] = replace(shown, picture=self.encoder.hold(shown.picture))
+                held[name] = replace(shown, picture=self.encoder.pictures.hold(shown.picture))
         return replace(turn, **held)  # type: ignore[arg-type]
 
     def _show(self, env: gym.Env[Any, Any], observation: dict[str, Any] | Exception) -> Shown:

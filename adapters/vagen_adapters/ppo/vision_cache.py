@@ -51,7 +51,7 @@ class VisionFeatureCache:
                 self._towers.append(model)
 
     def inputs(self, shown: Sequence[Shown]) -> dict[str, Tensor]:
-        """As `ChatEncoder.features_of`, with the pictures' numbers in place of their pixels."""
+        """As `PictureFeatures.features_of`, with the pictures' numbers in place of their pixels."""
         with_pictures = [one for one in shown if one.pictures]
         if not with_pictures:
             return {}
@@ -98,7 +98,7 @@ class VisionFeatureCache:
         taken = inspect.signature(backbone.get_image_features).parameters
         features = {
             name: entry.to(backbone.device)
-            for name, entry in self.encoder.features_of([shown], taken).items()
+            for name, entry in self.encoder.pictures.features_of([shown], taken).items()
         }
         output = backbone.get_image_features(**as_taken_by(backbone, features), return_dict=True)
         backbone.train(was_training)

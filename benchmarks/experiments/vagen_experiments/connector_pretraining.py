@@ -141,7 +141,8 @@ def image_tokens(model: Any, encoder: ChatEncoder, shown: Sequence[Any]) -> Tens
     """(B, tokens, width) What the language model is given of pictures. In transformers 5.19 that is
     a tensor, later a list by picture.
     """
-    return torch.stack(list(model.get_image_features(**encoder.features_of(shown)).pooler_output))
+    features = encoder.pictures.features_of(shown)
+    return torch.stack(list(model.get_image_features(**features).pooler_output))
 
 
 def sight_of(model: Any) -> Named:

@@ -275,7 +275,7 @@ def _look(
         features = model.get_image_features(
             **{
                 name: tensor.to(model.device)
-                for name, tensor in encoder.features_of(each, PARTS).items()
+                for name, tensor in encoder.pictures.features_of(each, PARTS).items()
             }
         )
         return torch.stack(list(features.pooler_output))
