@@ -43,6 +43,7 @@ PACKAGES = {
 """Where each package stands. mutmut finds modules by paths, so the copies stand side by side."""
 BESIDE = ("benchmarks/experiments", "docs", "README.md", "examples", "scripts")
 """What tests read beside the packages."""
+SNAPSHOTS = ("tests/contracts/test_fork_and_restore.py", "tests/envs/test_snapshots.py")
 ESTIMATORS = (
     "tests/adapters/test_ppo_advantages.py",
     "tests/adapters/test_ppo_group_advantages.py",
@@ -58,10 +59,8 @@ settings.load_profile("mutants")
 WITHOUT = ("-m", "not sim", "-k", "not megabyte")
 """Tests of simulators, and of a megabyte, which takes mutmut's wrappers longer than a test may."""
 MODULES: dict[str, tuple[str, ...]] = {
-    "vagen_envs/forking.py": (
-        "tests/contracts/test_fork_and_restore.py",
-        "tests/envs/test_snapshots.py",
-    ),
+    "vagen_envs/forking.py": SNAPSHOTS,
+    "vagen_envs/snapshots.py": SNAPSHOTS,
     "vagen_envs/replies/": (
         "tests/contracts/test_replies.py",
         "tests/envs/test_parsing.py",

@@ -11,7 +11,6 @@ import dataclasses
 import functools
 import inspect
 import json
-import zlib
 from collections.abc import Callable
 from typing import Any, Self
 
@@ -23,13 +22,10 @@ from vagen_envs.level_choice import LevelChoice
 from vagen_envs.pictures import Picture
 from vagen_envs.replies import Action
 from vagen_envs.seeding import SPLITS, HashStream, Split, content_hash
+from vagen_envs.snapshots import MAGIC, VERSION, generator_at, packed, unpacked
 from vagen_envs.spaces import MAX_TEXT_LENGTH
 from vagen_envs.turn import Executed, Observation, State
 
-VERSION = 3
-"""Version of the form of a snapshot."""
-
-_MAGIC = "vagen-snapshot"
 _UNREADABLE = (
     KeyError,
     TypeError,
@@ -84,11 +80,7 @@ class Forkable(EnvironmentHooks):
             episode = [*level, *counts, self._observed.text, world, state, pixels]
         generator = self.np_random.bit_generator.state
         body = [self.np_random_seed, generator, episode, self._choice.to_json()]
-        try:
-            rest = json.dumps(body, separators=(",", ":")).encode("ascii")
-        except (TypeError, ValueError) as error:
-            raise SnapshotError(f"this moment can't be written down as JSON ({error})") from error
-        return b"%b%08x\n%b" % (self._heading, zlib.crc32(rest), rest)
+        return packed(self._heading, body)
 
     def restore(self, snapshot: bytes) -> None:
         """Go on from the moment that `snapshot()` wrote down here or elsewhere; `observed` is what
@@ -101,10 +93,10 @@ class Forkable(EnvironmentHooks):
             EnvClosedError: the environment was closed.
         """
         self._require_open()
-        body = _unpack(self._heading, snapshot)
+        body = unpacked(self._heading, snapshot)
         try:
             seed, state, episode, named = body
-            generator = _generator_at(seed, state)
+            generator = generator_at(seed, state)
             choice = LevelChoice.from_json(named)
             if episode is None:
                 for name in ("_observed", "_state", "level"):
@@ -144,11 +136,11 @@ class Forkable(EnvironmentHooks):
             self._observed = Observation(text, self._look() if self._looks else None)
         else:
             self._state = State.from_json(state)
-            self._state.structured(), self._state.sentences()  # raise for what is no state
+            self._state.structured()  # raises for what is no state
+            self._state.sentences()  # the same
             drawn = np.frombuffer(base64.b64decode(pixels or ""), np.uint8)
-            self._observed = Observation(
-                text, Picture(drawn.reshape(self._shape)) if self._looks else None
-            )
+            picture = Picture(drawn.reshape(self._shape)) if self._looks else None
+            self._observed = Observation(text, picture)
             self._restore(world)
         self._running = running
 
@@ -160,11 +152,8 @@ class Forkable(EnvironmentHooks):
         Environments of equal headings may take over each other's snapshots.
         """
         config = self.config
-        apart = {
-            *config.level_fields,
-            *config.machine_fields,
-            "prompt_pack",
-        }  # paths differ between machines
+        # Paths differ between machines.
+        apart = {*config.level_fields, *config.machine_fields, "prompt_pack"}
         options = {
             field.name: getattr(config, field.name)
             for field in dataclasses.fields(config)
@@ -173,7 +162,7 @@ class Forkable(EnvironmentHooks):
         described = json.dumps(
             [options, config.level_key(), self.prompts.pack.sha256()], sort_keys=True
         )
-        return f"{_MAGIC} {VERSION} {self.id} {content_hash(described.encode())} ".encode()
+        return f"{MAGIC} {VERSION} {self.id} {content_hash(described.encode())} ".encode()
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _made_again, (type(self), *self._made_with, self.spec, self.snapshot())
@@ -262,18 +251,6 @@ class Forkable(EnvironmentHooks):
         return made
 
 
-def _generator_at(seed: Any, state: Any) -> np.random.Generator:
-    """Gymnasium's generator in this state. Raises ValueError, TypeError or OverflowError if it
-    can't be.
-    """
-    generator = np.random.PCG64(0)
-    generator.state = state
-    # -1 is the seed of a generator that the user set; NumPy rounds numbers that aren't whole
-    if type(seed) is not int or seed < -1 or generator.state != state:
-        raise ValueError("a seed or generator that can't be")
-    return np.random.Generator(generator)
-
-
 def _made_again(
     cls: type[Forkable], args: Any, options: Any, spec: Any, snapshot: bytes
 ) -> Forkable:
@@ -282,47 +259,3 @@ def _made_again(
     env.spec = spec
     env.restore(snapshot)
     return env
-
-
-def _unpack(head: bytes, snapshot: bytes) -> list[Any]:
-    """The body. Raises SnapshotError if it is of something else, or damaged."""
-    if not isinstance(snapshot, bytes):
-        raise SnapshotError(
-            f"a snapshot is bytes, not {type(snapshot).__name__}; pass what snapshot() gave"
-        )
-    if not snapshot.startswith(head):
-        raise SnapshotError(_why_not(head, snapshot))
-    start = len(head) + 9
-    rest = snapshot[start:]
-    if snapshot[len(head) : start] != b"%08x\n" % zlib.crc32(rest):
-        raise SnapshotError(
-            "the snapshot is damaged or cut off: its checksum is wrong; take a new one"
-        )
-    try:
-        body = json.loads(rest)
-    except (ValueError, RecursionError) as error:
-        raise SnapshotError(
-            f"the snapshot can't be read ({type(error).__name__}: {str(error)[:200]})"
-        ) from error
-    if type(body) is not list:
-        raise SnapshotError(f"the snapshot can't be read (its body is a {type(body).__name__})")
-    return body
-
-
-def _why_not(head: bytes, snapshot: bytes) -> str:
-    wanted = head.decode().split()
-    found = snapshot[: len(head) + 200].partition(b"\n")[0].decode("ascii", "replace").split()
-    if len(found) != 5 or found[:2] != wanted[:2]:
-        return (
-            f"these bytes are not a snapshot of form {VERSION}; pass what this version's "
-            "snapshot() gave"
-        )
-    if found[2] != wanted[2]:
-        return (
-            f"this is a snapshot of {found[2]:.100}, not of {wanted[2]}; restore it in such an "
-            "environment"
-        )
-    return (
-        f"this is a snapshot of {wanted[2]} with other options (fingerprint {found[3]:.16}, here "
-        f"{wanted[3]}); make the environment with the options that it had there"
-    )

@@ -8,20 +8,21 @@ aren't.
 
 from __future__ import annotations
 
-import functools
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from xml.etree.ElementTree import Element
 
 import numpy as np
-from fontTools.misc.transform import Identity, Offset, Transform
+from fontTools.misc.transform import Identity
 
-from vagen_envs.svg.check import URL, XLINK, local_name, natural_size, pixels, view_box
+from vagen_envs.svg.check import URL, XLINK, local_name, natural_size, view_box
 from vagen_envs.svg.colours import Rgba, colour, hexadecimal
 from vagen_envs.svg.outlines import Points, apply, outlines_of, read_transform, shape_of
+from vagen_envs.svg.place import Place
 from vagen_envs.svg.styles import Style, opacity, style_of
+from vagen_envs.svg.text_runs import FONT_SIZE, box_of, runs_of
 
 Mark = tuple[str, str, str, float, float, float, float]
 """Shape, `"filled"` or `"outlined"`, colour as `#rrggbb`; left, top, right, bottom in pixels."""
@@ -32,6 +33,7 @@ MAX_ELEMENTS = 5_000
 """Visited, references followed."""
 MAX_DEPTH = 128
 
+_BLACK = (0.0, 0.0, 0.0, 1.0)
 _PATTERN = (0.5, 0.5, 0.5, 1.0)
 """The colour that stands for a pattern's."""
 
@@ -49,49 +51,9 @@ def marks_of(root: Element, styles: Mapping[Element, Style], size: int) -> list[
     """
     width, height = letterbox(root, size)
     walk = _Walk(root, styles, size)
-    outside = _Place(Identity, style_of(styles[root], {}), (size, size), 1.0)
+    outside = Place(Identity, style_of(styles[root], {}), (size, size), 1.0)
     walk.visit_viewport(root, outside, (size - width) // 2, (size - height) // 2, width, height)
     return walk.marks
-
-
-@dataclass(frozen=True)
-class _Place:
-    """Where and how an element is painted: transform to pixels, style, size of the viewport,
-    opacity of the groups.
-    """
-
-    matrix: Transform
-    style: Style
-    viewport: tuple[float, float]
-    opacity: float
-    depth: int = 0
-
-    def length(self, text: str | None, axis: str, default: float = 0.0) -> float:
-        """Pixels of a length; `default` for what is none, or too large for a number, as in
-        resvg.
-        """
-        width, height = self.viewport
-        whole = {"x": width, "y": height}.get(axis, math.hypot(width, height) / math.sqrt(2))
-        found = pixels(text, whole)
-        return found if math.isfinite(found) else default
-
-    def size(self, attributes: Mapping[str, str]) -> tuple[float, float]:
-        """Width and height; all of the viewport where attributes state none."""
-        width, height = self.viewport
-        return self.length(attributes.get("width"), "x", width), self.length(
-            attributes.get("height"), "y", height
-        )
-
-    def around(self, matrix: Transform, origin: str | None) -> Transform:
-        """A transform around a `transform-origin`."""
-        if not origin:
-            return matrix
-        words = [_SIDES.get(word, word) for word in [*origin.split(), "50%"][:2]]
-        if origin.split()[0] in ("top", "bottom"):
-            words.reverse()
-        x = self.length(words[0], "x")
-        y = self.length(words[1], "y")
-        return Offset(x, y).transform(matrix).translate(-x, -y)
 
 
 @dataclass
@@ -105,7 +67,7 @@ class _Walk:
     def __post_init__(self) -> None:
         self.ids = {element.get("id"): element for element in reversed(list(self.root.iter()))}
 
-    def visit_children(self, element: Element, place: _Place) -> None:
+    def visit_children(self, element: Element, place: Place) -> None:
         switch = local_name(element) == "switch"
         for child in element:
             if switch and child.get("requiredExtensions"):
@@ -113,7 +75,7 @@ class _Walk:
             if self.visit(child, place) and switch:
                 return
 
-    def visit(self, element: Element, outer: _Place) -> bool:
+    def visit(self, element: Element, outer: Place) -> bool:
         """Note what an element paints. Whether it is one that can paint."""
         paint = _PAINTED.get(local_name(element))
         self.visited += paint is not None
@@ -125,13 +87,13 @@ class _Walk:
         around = outer.around(read_transform(style.get("transform")), style.get("transform-origin"))
         matrix = outer.matrix.transform(around)
         seen = outer.opacity * opacity(style.get("opacity"))
-        paint(self, element, _Place(matrix, style, outer.viewport, seen, outer.depth + 1))
+        paint(self, element, Place(matrix, style, outer.viewport, seen, outer.depth + 1))
         return True
 
     def _target(self, element: Element) -> Element | None:
         return self.ids.get((element.get("href") or element.get(f"{{{XLINK}}}href") or "")[1:])
 
-    def _visit_use(self, element: Element, place: _Place) -> None:
+    def _visit_use(self, element: Element, place: Place) -> None:
         target = self._target(element)
         if target is None or element in set(target.iter()):
             return
@@ -140,24 +102,22 @@ class _Walk:
         place = replace(place, matrix=place.matrix.translate(x, y))
         if local_name(target) in ("symbol", "svg"):
             place = replace(place, style=style_of(self.styles[target], place.style))
-            self.visit_viewport(
-                target, place, 0.0, 0.0, *place.size({**target.attrib, **element.attrib})
-            )
+            size = place.size({**target.attrib, **element.attrib})
+            self.visit_viewport(target, place, 0.0, 0.0, *size)
         else:
             self.visit(target, place)
 
-    def _visit_svg(self, element: Element, place: _Place) -> None:
+    def _visit_svg(self, element: Element, place: Place) -> None:
         x = place.length(element.get("x"), "x")
         y = place.length(element.get("y"), "y")
         self.visit_viewport(element, place, x, y, *place.size(element.attrib))
 
     def visit_viewport(
-        self, element: Element, place: _Place, x: float, y: float, width: float, height: float
+        self, element: Element, place: Place, x: float, y: float, width: float, height: float
     ) -> None:
         """Visit what is in a viewport, which has this position and size in its parent's units."""
-        if not (
-            0 < width < FARTHEST and 0 < height < FARTHEST
-        ):  # resvg then reads neither size nor view box
+        if not (0 < width < FARTHEST and 0 < height < FARTHEST):
+            # resvg then reads neither size nor view box.
             self.visit_children(element, replace(place, matrix=place.matrix.translate(x, y)))
             return
         left, top, *inside = view_box(element) or (0.0, 0.0, width, height)
@@ -173,7 +133,7 @@ class _Walk:
         matrix = place.matrix.transform((across, 0.0, 0.0, down, x - across * left, y - down * top))
         self.visit_children(element, replace(place, matrix=matrix, viewport=(inside[0], inside[1])))
 
-    def _note_shape(self, element: Element, place: _Place) -> None:
+    def _note_shape(self, element: Element, place: Place) -> None:
         name, outlines = outlines_of(element, place.length)
         if not outlines or place.style.get("visibility") in ("hidden", "collapse"):
             return
@@ -190,60 +150,49 @@ class _Walk:
         if (high - low).min() > 0:
             self._note(shape, "filled", self._paint("fill", "black", place), low, high)
         stroke = self._paint("stroke", "none", place)
-        width = place.length(place.style.get("stroke-width"), "r", 1.0) * math.sqrt(
-            abs(a * d - b * c)
-        )
+        scale = math.sqrt(abs(a * d - b * c))
+        width = place.length(place.style.get("stroke-width"), "r", 1.0) * scale
         reach = np.full(2, width / 2)
-        if len(points) == 2 and (
-            length := math.dist(*points)
-        ):  # a straight line has no caps beyond its ends
+        if len(points) == 2 and (length := math.dist(*points)):
+            # A straight line has no caps beyond its ends.
             reach = np.abs(points[1] - points[0])[::-1] / length * width / 2
         if width > 0:
             self._note(shape, "outlined", stroke, low - reach, high + reach)
 
-    def _note_text(self, element: Element, place: _Place) -> None:
+    def _note_text(self, element: Element, place: Place) -> None:
         """Each run of letters, in the font that texts are drawn in."""
         x = place.length(element.get("x"), "x")
         y = place.length(element.get("y"), "y")
-        for run, owner in _runs(element):
+        for run, owner in runs_of(element):
             style = place.style if owner is element else style_of(self.styles[owner], place.style)
-            inner = replace(
-                place, style=style, opacity=place.opacity * opacity(owner.get("opacity"))
-            )
-            x = (
-                inner.length(owner.get("x"), "x")
-                if owner.get("x")
-                else x + inner.length(owner.get("dx"), "x")
-            )
-            y = (
-                inner.length(owner.get("y"), "y")
-                if owner.get("y")
-                else y + inner.length(owner.get("dy"), "y")
-            )
+            seen = place.opacity * opacity(owner.get("opacity"))
+            inner = replace(place, style=style, opacity=seen)
+            x = _moved_to(inner, owner, "x", x)
+            y = _moved_to(inner, owner, "y", y)
             high = float(style["font-size"])
-            left, top, right, bottom, advance = (side * high / _FONT_SIZE for side in _box_of(run))
-            begin = x - {"middle": 0.5, "end": 1.0}.get(style.get("text-anchor", ""), 0.0) * advance
-            corners = np.array([[begin + i, y + j] for i in (left, right) for j in (top, bottom)])
-            points = apply(inner.matrix, corners)
-            if (
-                style.get("visibility") not in ("hidden", "collapse")
-                and style.get("display") != "none"
-                and high > 0
-            ):
+            left, top, right, bottom, advance = (side * high / FONT_SIZE for side in box_of(run))
+            begin = x - _ANCHORS.get(style.get("text-anchor", ""), 0.0) * advance
+            low_x = begin + left
+            high_x = begin + right
+            low_y = y + top
+            high_y = y + bottom
+            corners = [[low_x, low_y], [low_x, high_y], [high_x, low_y], [high_x, high_y]]
+            points = apply(inner.matrix, np.array(corners))
+            is_shown = style.get("visibility") not in ("hidden", "collapse")
+            if is_shown and style.get("display") != "none" and high > 0:
                 paint = self._paint("fill", "black", inner)
                 self._note("text", "filled", paint, points.min(axis=0), points.max(axis=0))
             x = begin + advance
 
-    def _paint(self, name: str, default: str, place: _Place) -> str | None:
+    def _paint(self, name: str, default: str, place: Place) -> str | None:
         """`#rrggbb` of a fill or stroke as it looks on white; None if it can't be seen."""
         stated = place.style.get(name, default)
         current = place.style.get("color", "black")
         rgba: Rgba | None = _PATTERN
         if match := URL.fullmatch(stated):
             target = self.ids.get(match[1])
-            rgba = (
-                self._server(target) if target is not None else colour(match[2] or "none", current)
-            )
+            instead = colour(match[2] or "none", current)
+            rgba = instead if target is None else self._server(target)
         elif not stated.strip().startswith("context-"):
             rgba = colour(stated, current)
         if rgba is None:
@@ -251,9 +200,8 @@ class _Walk:
         alpha = rgba[3] * place.opacity * opacity(place.style.get(f"{name}-opacity"))
         if alpha < 1 / 255:
             return None
-        return hexadecimal(
-            tuple(min(max(channel, 0.0), 1.0) * alpha + 1 - alpha for channel in rgba[:3])
-        )
+        channels = [min(max(channel, 0.0), 1.0) for channel in rgba[:3]]
+        return hexadecimal(tuple(channel * alpha + 1 - alpha for channel in channels))
 
     def _server(self, element: Element) -> Rgba | None:
         """The mean colour of a gradient's stops."""
@@ -267,12 +215,8 @@ class _Walk:
         found = []
         for stop in stops:
             style = style_of(self.styles[stop], style_of(self.styles[element], {}))
-            *rgb, alpha = colour(style.get("stop-color", "black"), style.get("color", "black")) or (
-                0.0,
-                0.0,
-                0.0,
-                1.0,
-            )
+            stated = colour(style.get("stop-color", "black"), style.get("color", "black"))
+            *rgb, alpha = stated or _BLACK
             found.append((*rgb, alpha * opacity(style.get("stop-opacity"))))
         total = sum(alpha for *_, alpha in found)
         if not total:
@@ -290,8 +234,7 @@ class _Walk:
             self.marks.append((shape, how, seen, left, top, right, bottom))
 
 
-_SIDES = {"left": "0%", "top": "0%", "center": "50%", "right": "100%", "bottom": "100%"}
-_PAINTED: Mapping[str, Callable[[_Walk, Element, _Place], None]] = {
+_PAINTED: Mapping[str, Callable[[_Walk, Element, Place], None]] = {
     **dict.fromkeys(
         ("path", "rect", "circle", "ellipse", "line", "polyline", "polygon"), _Walk._note_shape
     ),
@@ -300,30 +243,13 @@ _PAINTED: Mapping[str, Callable[[_Walk, Element, _Place], None]] = {
     "text": _Walk._note_text,
     "use": _Walk._visit_use,
 }
+_ANCHORS = {"middle": 0.5, "end": 1.0}
+"""Share of a run's width that stands before its place, by `text-anchor`."""
 _ALIGN = {"Min": 0.0, "Mid": 0.5, "Max": 1.0}
 
 
-def _runs(element: Element) -> Iterator[tuple[str, Element]]:
-    """The letters of a text and of the spans in it, with the elements that they stand in."""
-    if words := " ".join((element.text or "").split()):
-        yield words, element
-    for child in element:
-        if local_name(child) in ("tspan", "a", "textPath"):
-            yield from _runs(child)
-
-
-_FONT_SIZE = 64
-
-
-@functools.lru_cache(maxsize=256)
-def _box_of(words: str) -> tuple[float, float, float, float, float]:
-    """Left, top, right and bottom of the ink of words at `_FONT_SIZE`, from the start of their
-    line; the advance.
-    """
-    from PIL import ImageFont
-
-    words = words[:1000]  # Pillow raises for a million
-    font = ImageFont.load_default(_FONT_SIZE)
-    mask, (x, y) = font.getmask2(words, anchor="ls")  # type: ignore[union-attr]
-    left, top, right, bottom = mask.getbbox() or (0, 0, 0, 0)
-    return left + x, top + y, right + x, bottom + y, font.getlength(words)
+def _moved_to(place: Place, owner: Element, axis: str, current: float) -> float:
+    """Where a run of letters begins along an axis: at a stated place, or moved on by `dx`, `dy`."""
+    if owner.get(axis):
+        return place.length(owner.get(axis), axis)
+    return current + place.length(owner.get(f"d{axis}"), axis)

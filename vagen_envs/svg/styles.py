@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 import operator
 import re
-from collections.abc import Collection, Iterator, Mapping, MutableMapping
-from typing import Any
+from collections.abc import Collection, Mapping, MutableMapping
 from xml.etree.ElementTree import Element
-
-import cssselect2
-import tinycss2
-import tinycss2.color5
 
 from vagen_envs.svg.check import URL, local_name, pixels
 from vagen_envs.svg.colours import Rgba, colour, decoded, hexadecimal
 from vagen_envs.svg.outlines import read_transform
+from vagen_envs.svg.style_sheets import declarations, sheet_styles
 
 Style = Mapping[str, str]
 
@@ -48,8 +43,8 @@ INHERITED = frozenset(
         "stroke-opacity",
         "stroke-width",
         "text-anchor",
+        "visibility",
     }
-    | {"visibility"}
 )
 """Inherited properties that are read (SVG 2, property index)."""
 _PATH = re.compile(r"""path\(\s*(["'])([^"']*)\1\s*\)""", re.IGNORECASE)
@@ -67,15 +62,6 @@ _KEYWORDS = {
 _RESETS = ("revert", "revert-layer", "unset")
 """Of an inherited property they mean the inherited value here, where no sheet is older."""
 
-MEDIA = ("", "all", "screen")
-"""Of style sheets that are read."""
-_DEEPEST_NESTING = 8
-_LONGEST_SELECTOR = 2000
-"""Of nested rules; each level repeats the selectors around it."""
-
-_Declaration = tuple[bool, str, str]
-"""Whether it is `!important`, the property and its value."""
-
 
 def resolve(root: Element) -> dict[Element, Style]:
     """The properties of each element: its attributes, then style sheets, then its `style`.
@@ -85,7 +71,7 @@ def resolve(root: Element) -> dict[Element, Style]:
     colour is inherited, as in browsers, and a filter that isn't there is left out: resvg wouldn't
     draw the element.
     """
-    sheets = _sheet_styles(root)
+    sheets = sheet_styles(root)
     filters = {each.get("id") for each in root.iter() if local_name(each) == "filter"}
     found: dict[Element, Style] = {}
     todo: list[tuple[Element, Style]] = [(root, {})]
@@ -94,23 +80,19 @@ def resolve(root: Element) -> dict[Element, Style]:
         for name, value in element.attrib.items():
             # resvg reads no number with blanks around it, and no calc()
             element.set(name, _CALC.sub(_calculated, value.strip()))
-        declared = sheets.get(element, []) + _declarations(element.get("style", ""))
+        declared = sheets.get(element, []) + declarations(element.get("style", ""))
         css = {
             name: value
             for _, name, value in sorted(declared, key=operator.itemgetter(0))
             if _is_valid(name, value)
         }
         if css or "style" in element.attrib:
-            variables = {
-                **variables,
-                **{name: value for name, value in css.items() if name.startswith("--")},
-            }
+            own_variables = {name: value for name, value in css.items() if name.startswith("--")}
+            variables = {**variables, **own_variables}
             css = {name: _resolved(name, value, variables) for name, value in css.items()}
             _leave_out_missing(css, filters)
-            element.set(
-                "style",
-                ";".join(f"{name}:{value}" for name, value in css.items() if name[:2] != "--"),
-            )
+            kept = [f"{name}:{value}" for name, value in css.items() if name[:2] != "--"]
+            element.set("style", ";".join(kept))
         _leave_out_missing(element.attrib, filters)
         for name in _PAINTS & element.attrib.keys():
             element.set(name, _resolved(name, element.attrib[name], variables))
@@ -163,7 +145,7 @@ def background_of(root: Element) -> Rgba | None:
     """The colour that a browser paints the SVG's rectangle with, once its styles are resolved;
     `None` for none.
     """
-    css = {name: value for _, name, value in _declarations(root.get("style", ""))}
+    css = {name: value for _, name, value in declarations(root.get("style", ""))}
     word = css.get("background-color") or css.get("background") or "none"
     return colour(word, css.get("color", "black"))
 
@@ -181,68 +163,6 @@ def style_of(own: Style, parent: Style) -> Style:
     high = pixels(own.get("font-size"), inherited)
     size = {"font-size": repr(high if math.isfinite(high) else inherited)}
     return kept | {name: value for name, value in own.items() if value != "inherit"} | size
-
-
-def _declarations(css: str | list[Any]) -> list[_Declaration]:
-    """Those of a `style` attribute or of a rule's block."""
-    found: list[_Declaration] = []
-    for part in tinycss2.parse_blocks_contents(css, skip_comments=True, skip_whitespace=True):
-        if part.type == "declaration":
-            name = part.name if part.name.startswith("--") else part.lower_name
-            found.append((part.important, name, tinycss2.serialize(part.value).strip()))
-    return found
-
-
-def _sheet_styles(root: Element) -> dict[Element, list[_Declaration]]:
-    """What style sheets declare, which are emptied. Rules that begin with @ are left out, as in
-    resvg.
-    """
-    sheets = [element for element in root.iter() if local_name(element) == "style"]
-    if not sheets:
-        return {}
-    css = "\n".join(
-        "".join(sheet.itertext())
-        for sheet in sheets
-        if sheet.get("type", "text/css") in ("", "text/css")
-        and sheet.get("media", "all").strip().lower() in MEDIA
-    )
-    matcher = cssselect2.Matcher()
-    for selectors, declared in flat_rules(css):
-        with contextlib.suppress(cssselect2.SelectorError):  # browsers ignore the rule
-            for selector in cssselect2.compile_selector_list(selectors):
-                matcher.add_selector(selector, declared)
-    found: dict[Element, list[_Declaration]] = {}
-    for wrapped in cssselect2.ElementWrapper.from_xml_root(root).iter_subtree():
-        if matched := matcher.match(wrapped):
-            found[wrapped.etree_element] = [
-                declaration for *_, declared in matched for declaration in declared
-            ]
-    for sheet in sheets:
-        sheet.text = None
-        del sheet[:]
-    return found
-
-
-def flat_rules(css: str) -> Iterator[tuple[str, list[_Declaration]]]:
-    """The rules of a style sheet as selectors with their declarations; nested rules come after the
-    one around them (CSS Nesting 1).
-    """
-    sheet = tinycss2.parse_stylesheet(css, skip_comments=True, skip_whitespace=True)
-    todo = [(rule, "", 1) for rule in reversed(sheet)]
-    while todo:
-        rule, around, depth = todo.pop()
-        if rule.type != "qualified-rule" or depth > _DEEPEST_NESTING:
-            continue
-        selectors = tinycss2.serialize(rule.prelude).strip()
-        if around:
-            parent = f":is({around})"
-            has_parent = "&" in selectors
-            selectors = selectors.replace("&", parent) if has_parent else f"{parent} {selectors}"
-        if len(selectors) > _LONGEST_SELECTOR:
-            continue
-        yield selectors, _declarations(rule.content)
-        parts = tinycss2.parse_blocks_contents(rule.content, True, True)
-        todo += [(part, selectors, depth + 1) for part in reversed(parts)]
 
 
 def _is_valid(name: str, value: str) -> bool:
@@ -277,11 +197,10 @@ def _resolved(name: str, value: str, variables: Style) -> str:
     if rgba is None:
         return "inherit"
     # resvg itself bounds the saturation in the older syntax.
-    return (
-        value
-        if word.startswith("#") or (word.lower().startswith("hsl(") and "," in word)
-        else hexadecimal(rgba)
-    )
+    is_older = word.lower().startswith("hsl(") and "," in word
+    if word.startswith("#") or is_older:
+        return value
+    return hexadecimal(rgba)
 
 
 def _without_unit(match: re.Match[str]) -> str:
@@ -303,10 +222,10 @@ def _calculated(match: re.Match[str]) -> str:
     try:
         for sign, term in zip(terms[::2], terms[1::2], strict=True):
             factors = ["*", *re.split(r"\s*([*/])\s*", term)]
-            pairs = zip(factors[::2], factors[1::2], strict=True)
-            total += float(f"{sign}1") * math.prod(
-                float(n) if how == "*" else 1 / float(n) for how, n in pairs
-            )
+            product = float(f"{sign}1")
+            for operator_sign, number in zip(factors[::2], factors[1::2], strict=True):
+                product *= float(number) if operator_sign == "*" else 1 / float(number)
+            total += product
     except (ValueError, ZeroDivisionError):
         return match[0]
     return f"{total:g}"

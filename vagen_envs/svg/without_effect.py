@@ -17,7 +17,8 @@ from fontTools.misc.transform import Identity
 from vagen_envs.svg.check import SVG, XLINK, local_name, natural_size, pixels
 from vagen_envs.svg.colours import colour
 from vagen_envs.svg.outlines import read_transform
-from vagen_envs.svg.styles import MEDIA, Style, flat_rules, is_calculated
+from vagen_envs.svg.style_sheets import MEDIA, flat_rules
+from vagen_envs.svg.styles import Style, is_calculated
 
 MOST_MATCHED = 2000
 """Elements whose rules are compared; more would take too long of a drawing's time."""
