@@ -14,7 +14,6 @@ import torch
 from torch import Tensor, nn
 
 from vagen_adapters.errors import TrainingConfigError
-from vagen_adapters.ppo.chat_encoder import Shown
 from vagen_adapters.ppo.features import as_taken_by
 from vagen_adapters.ppo.introspection import (
     backbone_of,
@@ -34,6 +33,7 @@ from vagen_adapters.ppo.scoring import (
     pieces_for,
     score,
 )
+from vagen_adapters.ppo.shown import Shown
 from vagen_adapters.ppo.vision_cache import VisionFeatureCache
 
 CRITIC_FILE = "critic.safetensors"

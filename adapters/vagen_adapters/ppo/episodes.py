@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
-from vagen_adapters.ppo.chat_encoder import Shown
 from vagen_adapters.ppo.generation import SampledReply
+from vagen_adapters.ppo.shown import Shown
 from vagen_envs import RewardTerm, Turn
 from vagen_envs.seeding import HashStream
 from vagen_rewards.credit import FieldWords

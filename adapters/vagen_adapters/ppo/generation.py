@@ -14,8 +14,9 @@ from transformers.generation import TopPLogitsWarper
 from trl.trainer.utils import pad
 
 from vagen_adapters.errors import TrainingConfigError
-from vagen_adapters.ppo.chat_encoder import ChatEncoder, Shown
+from vagen_adapters.ppo.chat_encoder import ChatEncoder
 from vagen_adapters.ppo.features import as_taken_by
+from vagen_adapters.ppo.shown import Shown
 from vagen_adapters.ppo.vision_cache import VisionFeatureCache
 
 ROOM = 64 * 4096

@@ -11,10 +11,10 @@ import torch
 from torch import Tensor
 from transformers.cache_utils import Cache, DynamicCache, DynamicLayer
 
-from vagen_adapters.ppo.chat_encoder import Shown
 from vagen_adapters.ppo.generation import (
     Prompt,
 )
+from vagen_adapters.ppo.shown import Shown
 
 
 @dataclass(frozen=True, eq=False)

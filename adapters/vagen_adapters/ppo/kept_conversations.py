@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from trl.trainer.utils import pad
 
-from vagen_adapters.ppo.chat_encoder import ChatEncoder, Shown
+from vagen_adapters.ppo.chat_encoder import ChatEncoder
 from vagen_adapters.ppo.features import RecentlyUsed, as_taken_by, joined_features
 from vagen_adapters.ppo.generation import (
     ROOM,
@@ -26,6 +26,7 @@ from vagen_adapters.ppo.generation import (
 )
 from vagen_adapters.ppo.introspection import backbone_of
 from vagen_adapters.ppo.kept_cache import NOTHING, Kept, joined_cache, layers_of_row
+from vagen_adapters.ppo.shown import Shown
 from vagen_adapters.ppo.vision_cache import VisionFeatureCache
 
 PADDING = 1.25

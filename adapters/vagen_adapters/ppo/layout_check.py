@@ -8,10 +8,11 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from vagen_adapters.ppo.chat_encoder import ChatEncoder, Shown
+from vagen_adapters.ppo.chat_encoder import ChatEncoder
 from vagen_adapters.ppo.conversation import IMAGE_PLACEHOLDER, REPLY
 from vagen_adapters.ppo.family_tokens import TOKEN_TYPES
 from vagen_adapters.ppo.processors import refusal, refusing
+from vagen_adapters.ppo.shown import Shown
 
 SYSTEM = "Play well."
 REPLIES = ("Up", "Down")

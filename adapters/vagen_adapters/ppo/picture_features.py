@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import weakref
 from collections.abc import Container, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -17,10 +16,8 @@ from vagen_adapters.errors import TrainingDataError
 from vagen_adapters.ppo.family_tokens import TOKEN_TYPES
 from vagen_adapters.ppo.features import RecentlyUsed, joined_features
 from vagen_adapters.ppo.processors import Family
+from vagen_adapters.ppo.shown import Shown
 from vagen_envs.pictures import Picture
-
-if TYPE_CHECKING:
-    from vagen_adapters.ppo.chat_encoder import Shown
 
 PIXELS = ("pixel_values", "pixel_attention_mask")
 """What the model is given of a picture's contents; all else follows from its shape."""

@@ -13,12 +13,13 @@ import gymnasium as gym
 
 from vagen_adapters.context import ContextPolicy, summary_request
 from vagen_adapters.errors import TrainingConfigError, TrainingDataError
-from vagen_adapters.ppo.chat_encoder import ChatEncoder, Shown
+from vagen_adapters.ppo.chat_encoder import ChatEncoder
 from vagen_adapters.ppo.context_window import ContextWindow
 from vagen_adapters.ppo.environments import EnvironmentPool
 from vagen_adapters.ppo.episodes import LevelSeed, PlayedSummary, PlayedTurn, PPOEpisode
 from vagen_adapters.ppo.generation import SampledReply, Sampler, SampleSettings
 from vagen_adapters.ppo.metrics import Clock
+from vagen_adapters.ppo.shown import Shown
 from vagen_adapters.ppo.thoughts import brief_reply, sample_replies
 from vagen_adapters.ppo.turn_scores import Score, scored_turn
 from vagen_envs import RewardTerm, Turn

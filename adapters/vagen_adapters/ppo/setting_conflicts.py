@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -13,9 +13,6 @@ from vagen_adapters.context import ContextPolicy
 from vagen_adapters.ppo.estimators import IN_GROUPS
 from vagen_adapters.ppo.inherited_settings import refused_settings
 from vagen_adapters.ppo.setting_types import check_entries
-
-if TYPE_CHECKING:
-    from vagen_adapters.ppo.config import MultiTurnPPOConfig
 
 COUNTED = {
     "gpu_memory_utilization": Annotated[float, Field(gt=0, le=1)],
@@ -25,10 +22,12 @@ COUNTED = {
 SERVER_OPTIONS = {"url": str, "weights_folder": str | Path | None}
 """The keywords of `VLLMServerSampler`."""
 
+Config = Any
+"""A `MultiTurnPPOConfig`, whose module imports this one."""
 Conflicts = Iterator[tuple[str, str]]
 
 
-def context_conflicts(config: MultiTurnPPOConfig) -> Conflicts:
+def context_conflicts(config: Config) -> Conflicts:
     """What the trainer can't do of `context`, and lengths that leave no room for a prompt."""
     policy = config.context_policy
     if policy != _trainable(policy, with_reasoning=config.max_thinking_tokens > 0):
@@ -69,7 +68,7 @@ def _trainable(policy: ContextPolicy, *, with_reasoning: bool) -> ContextPolicy:
     return replace(known, reasoning=policy.reasoning) if with_reasoning else known
 
 
-def conflicts(config: MultiTurnPPOConfig) -> Conflicts:
+def conflicts(config: Config) -> Conflicts:
     """Settings that only mean something together with others, and don't here."""
     yield from refused_settings(config)
     yield from _of_groups(config)
@@ -84,7 +83,7 @@ def conflicts(config: MultiTurnPPOConfig) -> Conflicts:
                 yield name, "token or sequence: observations are in no turn"
 
 
-def _of_groups(config: MultiTurnPPOConfig) -> Conflicts:
+def _of_groups(config: Config) -> Conflicts:
     if config.episodes_per_rollout % config.group_size != 0:
         yield "episodes_per_rollout", f"a multiple of group_size={config.group_size}"
     if config.episodes_per_rollout < config.minibatches:
@@ -99,7 +98,7 @@ def _of_groups(config: MultiTurnPPOConfig) -> Conflicts:
         yield "continuations", "at least 1 for vine, and 0 for other estimators"
 
 
-def _of_rollout_turns(config: MultiTurnPPOConfig) -> Conflicts:
+def _of_rollout_turns(config: Config) -> Conflicts:
     if not config.rollout_turns:
         return
     if config.advantage != "dual_discount_gae":
@@ -114,7 +113,7 @@ def _of_rollout_turns(config: MultiTurnPPOConfig) -> Conflicts:
         yield "context", "without summaries with rollout_turns"
 
 
-def _of_critic_warmup(config: MultiTurnPPOConfig) -> Conflicts:
+def _of_critic_warmup(config: Config) -> Conflicts:
     if config.critic_warmup_rollouts and config.critic_kind == "none":
         yield "critic_warmup_rollouts", f"0: {config.advantage} has no critic"
     if config.critic_warmup_rollouts >= config.rollouts:
@@ -124,7 +123,7 @@ def _of_critic_warmup(config: MultiTurnPPOConfig) -> Conflicts:
         )
 
 
-def _of_staleness(config: MultiTurnPPOConfig) -> Conflicts:
+def _of_staleness(config: Config) -> Conflicts:
     if config.max_staleness > config.steps_per_rollout:
         yield "max_staleness", f"at most the {config.steps_per_rollout} updates of a rollout"
     if config.max_staleness and config.sampler_correction == "none":
@@ -136,7 +135,7 @@ def _of_staleness(config: MultiTurnPPOConfig) -> Conflicts:
         )
 
 
-def _of_generation(config: MultiTurnPPOConfig) -> Conflicts:
+def _of_generation(config: Config) -> Conflicts:
     options = config.vllm_options
     if options and config.generation == "transformers":
         yield "vllm_options", "left out without generation=vllm or generation=vllm-server"
@@ -147,7 +146,7 @@ def _of_generation(config: MultiTurnPPOConfig) -> Conflicts:
         check_entries("vllm_options", options, SERVER_OPTIONS)
 
 
-def _of_evaluations(config: MultiTurnPPOConfig) -> Conflicts:
+def _of_evaluations(config: Config) -> Conflicts:
     rungs = max(len(environment.difficulties) for environment in config.training_environments)
     if config.eval_rollouts and config.eval_episodes < rungs:
         yield (

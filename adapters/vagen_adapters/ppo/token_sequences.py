@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from vagen_adapters.context import ContextPolicy
-from vagen_adapters.ppo.chat_encoder import Shown
 from vagen_adapters.ppo.episodes import PlayedSummary, PPOEpisode, Step
 from vagen_adapters.ppo.generation import Prompt
+from vagen_adapters.ppo.shown import Shown
 from vagen_adapters.ppo.thoughts import shown_thoughts
 from vagen_adapters.ppo.trajectories import NOT_SAMPLED
 

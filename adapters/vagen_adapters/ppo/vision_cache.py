@@ -15,9 +15,10 @@ import torch
 from torch import Tensor
 from torch.utils._pytree import tree_leaves
 
-from vagen_adapters.ppo.chat_encoder import ChatEncoder, Shown
+from vagen_adapters.ppo.chat_encoder import ChatEncoder
 from vagen_adapters.ppo.features import RecentlyUsed, as_taken_by, joined_features
 from vagen_adapters.ppo.introspection import backbone_of, vision_parameters
+from vagen_adapters.ppo.shown import Shown
 
 NUMBERS = "picture_numbers"
 """The model input that holds pictures' numbers in place of their pixels."""

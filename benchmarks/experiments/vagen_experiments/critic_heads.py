@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from vagen_adapters.errors import TrainingConfigError
-from vagen_adapters.ppo.chat_encoder import Shown
+from vagen_adapters.ppo.shown import Shown
 from vagen_envs.seeding import HashStream
 from vagen_experiments.things import things
 

@@ -20,7 +20,6 @@ from torch import Tensor
 
 from vagen_adapters.errors import TrainingConfigError
 from vagen_adapters.ppo.actor_critic import ActorCritic
-from vagen_adapters.ppo.chat_encoder import Shown
 from vagen_adapters.ppo.config import MultiTurnPPOConfig
 from vagen_adapters.ppo.continuations import returns_of
 from vagen_adapters.ppo.episodes import PPOEpisode
@@ -30,6 +29,7 @@ from vagen_adapters.ppo.introspection import decoder_of
 from vagen_adapters.ppo.losses import explained_variance
 from vagen_adapters.ppo.packing import Advantages, PackedTokens
 from vagen_adapters.ppo.rollout_worker import seed_of
+from vagen_adapters.ppo.shown import Shown
 from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer
 from vagen_adapters.ppo.trajectories import NOT_SAMPLED, Trajectories
 from vagen_experiments.critic_heads import (

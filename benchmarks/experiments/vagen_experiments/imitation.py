@@ -20,9 +20,10 @@ from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
 from vagen_adapters.context import ContextPolicy
 from vagen_adapters.errors import TrainingConfigError
-from vagen_adapters.ppo.chat_encoder import ChatEncoder, Shown
+from vagen_adapters.ppo.chat_encoder import ChatEncoder
 from vagen_adapters.ppo.episodes import LevelSeed, PlayedTurn, PPOEpisode
 from vagen_adapters.ppo.generation import TILE, SampledReply, model_inputs
+from vagen_adapters.ppo.shown import Shown
 from vagen_adapters.ppo.token_sequences import training_sequences
 from vagen_adapters.ppo.trajectories import NOT_SAMPLED
 from vagen_envs import VagenEnv, VagenError

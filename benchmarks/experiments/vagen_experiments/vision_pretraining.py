@@ -13,8 +13,9 @@ import torch
 from torch import Tensor, nn
 
 from vagen_adapters.errors import TrainingConfigError
-from vagen_adapters.ppo.chat_encoder import ChatEncoder, Shown
+from vagen_adapters.ppo.chat_encoder import ChatEncoder
 from vagen_adapters.ppo.introspection import vision_parameters
+from vagen_adapters.ppo.shown import Shown
 from vagen_experiments.supervised import Report, fit
 from vagen_experiments.things import Thing
 
