@@ -11,13 +11,12 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import functools
 import itertools
 import json
 import pickle
 import random
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import gymnasium as gym
@@ -54,11 +53,7 @@ def check(make: str | Factory, *, seeds: Sequence[int] = tuple(range(6)), **opti
     """
     if not seeds:
         raise ConfigError(f"seeds={seeds!r} is not valid: it must have at least one")
-    factory: Factory
-    if isinstance(make, str):
-        factory = functools.partial(gym.make, spec_of(make), **options)
-    else:
-        factory = make
+    factory = _maker(make, options) if isinstance(make, str) else make
     for run in CHECKS:
         try:
             run(factory, seeds)
@@ -66,6 +61,15 @@ def check(make: str | Factory, *, seeds: Sequence[int] = tuple(range(6)), **opti
             is_named = isinstance(error, ConformanceError)
             cause = str(error) if is_named else f"{type(error).__name__}: {error}"
             raise ConformanceError(f"{run.__name__}: {cause}") from error
+
+
+def _maker(env_id: str, options: Mapping[str, Any]) -> Factory:
+    """Makes an environment of this id; an unknown one is refused when it is made."""
+
+    def make() -> gym.Env[Any, Any]:
+        return gym.make(spec_of(env_id), **options)
+
+    return make
 
 
 def is_a_vagen_environment(factory: Factory, seeds: Sequence[int]) -> None:

@@ -7,9 +7,7 @@ A subclass of `VagenEnv` supplies the hooks of `vagen_envs.hooks` and nothing el
 from __future__ import annotations
 
 import copy
-import dataclasses
 import functools
-from collections.abc import Sequence
 from typing import Any
 
 import gymnasium as gym
@@ -17,16 +15,17 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.envs.registration import EnvSpec
 
+from vagen_envs.action_names import default_actions, renamed
 from vagen_envs.bounds import SEED
 from vagen_envs.config import plain_integer
 from vagen_envs.errors import ConfigError, EpisodeOverError, ReplyTypeError, did_you_mean, shown
-from vagen_envs.forking import Forkable
 from vagen_envs.level_choice import LevelChoice
 from vagen_envs.prompting import PromptPack, Prompts
-from vagen_envs.replies import Action, ActionGrammar, Names, ParsedTurn, Problem, grammar_of
+from vagen_envs.replies import ActionGrammar, grammar_of
 from vagen_envs.seeding import Split
-from vagen_envs.spaces import MAX_TEXT_LENGTH, UnicodeText
-from vagen_envs.turn import IMAGE_PLACEHOLDER, Executed, Observation, RewardTerm, State, Turn
+from vagen_envs.spaces import UnicodeText
+from vagen_envs.turn import Executed, Observation, RewardTerm, State, Turn
+from vagen_envs.turn_steps import TurnSteps
 
 __all__ = [
     "Executed",
@@ -38,7 +37,7 @@ __all__ = [
 ]
 
 
-class VagenEnv(Forkable):
+class VagenEnv(TurnSteps):
     """A vision environment played by writing text.
 
     Action: any string. Observation: `{"image": uint8 (height, width, 3), "text": str}`; without
@@ -82,7 +81,7 @@ class VagenEnv(Forkable):
         config = self.config
         self.render_mode = render_mode
         self.grammar = grammar_of(
-            self._named_actions(),
+            self._action_grammar(),
             strategy=config.strategy,
             separator=config.separator,
             max_actions=config.max_actions_per_turn,
@@ -92,7 +91,7 @@ class VagenEnv(Forkable):
             parsing=config.parsing,
             native_thinking=config.native_thinking,
         )
-        self._default = self._default_actions()
+        self._default = default_actions(self.grammar.actions, config, self.id)
         self.prompts = Prompts(
             PromptPack(config.prompt_pack),
             self.prompt_folder,
@@ -242,6 +241,14 @@ class VagenEnv(Forkable):
         self._state = after
         self._running = not (terminated or truncated)
         result = self._observe(self._feedback_text(parsed, executed))
+        rewards = self._reward_terms(parsed, executed)
+        metrics = {
+            "action_is_valid": bool(parsed.actions) and not parsed.refused,
+            "answer_is_unclear": parsed.unclear,
+            "action_is_effective": self._is_effective(before, after, executed),
+            "success": solved,
+            **self._metrics(),
+        }
         turn = Turn(
             self.spec.id if self.spec is not None else self.id,
             self.level,
@@ -252,14 +259,8 @@ class VagenEnv(Forkable):
             executed,
             before,
             after,
-            self._reward_terms(parsed, executed),
-            {
-                "action_is_valid": bool(parsed.actions) and not parsed.refused,
-                "answer_is_unclear": parsed.unclear,
-                "action_is_effective": self._is_effective(before, after, executed),
-                "success": solved,
-                **self._metrics(),
-            },
+            rewards,
+            metrics,
             terminated,
             truncated,
             result,
@@ -291,9 +292,7 @@ class VagenEnv(Forkable):
         actions = list(self.plan())[: self.config.max_actions_per_turn]
         representation = self.config.representation
         foreseen = ""
-        if (
-            "prediction" in self.grammar.fields
-        ):  # to foresee is to play on, which takes a simulator as long as to act
+        if "prediction" in self.grammar.fields:  # a simulator plays the actions to foresee them
             foreseen = self.imagine(actions).describe(representation)
         return self.grammar.render(
             actions,
@@ -302,115 +301,22 @@ class VagenEnv(Forkable):
             prediction=foreseen,
         )
 
-    # -- the parts of a turn -----------------------------------------------------------------------
+    # -- set-up ------------------------------------------------------------------------------------
 
-    def _named_actions(self) -> ActionGrammar:
+    def _action_grammar(self) -> ActionGrammar:
         """The environment's actions under the names that the configuration gives them."""
         actions = self._actions()
-        called = self.config.action_names
         if not hasattr(actions, "summary"):
             raise ConfigError(
                 f"{type(self).__name__}._actions() returned a {type(actions).__name__}; it must "
                 "return Names(…), Calls(…) or another ActionGrammar"
             )
-        if not called:
-            return actions
-        if not isinstance(actions, Names):
-            raise ConfigError(
-                f"{self.id}: action_names={shown(called)} is not valid: actions here aren't names"
-            )
-        try:
-            return Names(*actions.names, called=called, exact=actions.exact)
-        except ValueError as error:
-            raise ConfigError(f"{self.id}: {error}") from None
-
-    def _default_actions(self) -> tuple[Action, ...]:
-        """What a reply without a valid action executes."""
-        name, known = self.config.default_action, self.grammar.actions
-        if not name:
-            return ()
-        found = known.read(name, 0, 0) if isinstance(known, Names) else None
-        if not isinstance(found, Action):
-            raise ConfigError(
-                f"{self.id}: default_action={shown(name)} is not valid: it must be one of the "
-                f"names of actions ({known.summary()})"
-            )
-        return (found,)
+        return renamed(actions, self.config, self.id)
 
     def _count(self, split: Split) -> int | None:
         """How many levels of a split are played; None where there is no end of them."""
-        published, most = self._level_count(split), self.config.num_levels
+        published = self._level_count(split)
+        most = self.config.num_levels
         if published is None:
             return most
         return published if most is None else min(published, most)
-
-    def _read(self, reply: str) -> tuple[str, ParsedTurn]:
-        if len(reply) <= MAX_TEXT_LENGTH:
-            return reply, self.grammar.parse(reply)
-        cut = reply[-MAX_TEXT_LENGTH:]  # the answer stands at the end, after long visible thoughts
-        parsed = self.grammar.parse(cut)
-        message = (
-            f"the reply has {len(reply)} characters; only the last {MAX_TEXT_LENGTH} were read"
-        )
-        problems = (*parsed.problems, Problem("too_long", message, 0, 0))
-        return cut, dataclasses.replace(parsed, well_formed=False, problems=problems)
-
-    def _carry_out(self, actions: Sequence[Action]) -> tuple[Executed, ...]:
-        executed: list[Executed] = []
-        for action in actions:
-            executed.append(self._guarded(self._execute, action))
-            self._played.append(action.text)
-            self._steps += 1
-            if self._solved() or self._lost() or self._steps >= self.config.max_steps:
-                break
-        return tuple(executed)
-
-    def _reward_terms(
-        self, parsed: ParsedTurn, executed: tuple[Executed, ...]
-    ) -> tuple[RewardTerm, ...]:
-        sums: dict[str, float] = {}
-        for each in executed:
-            for term in each.rewards:
-                sums[term.name] = sums.get(term.name, 0.0) + term.value
-        config = self.config
-        formed = parsed.format_correct if config.format_needs_actions else parsed.well_formed
-        if config.format_reward and formed:
-            share = 1.0 if config.format_per_turn else config.bonus_share
-            sums["format"] = share * config.format_reward
-            left = config.max_turns - self._turns
-            # Solved, the episode goes on in an absorbing state, as in DAC (arXiv:1809.02925).
-            over = left > 0 and not self._running
-            if over and not config.format_per_turn and self._solved():
-                sums["remaining_format"] = left * sums["format"]
-        return tuple([RewardTerm(name, value) for name, value in sums.items()])
-
-    def _feedback_text(self, parsed: ParsedTurn, executed: tuple[Executed, ...]) -> str:
-        done = (
-            f"Executed: {', '.join([each.text for each in executed])}."
-            if executed
-            else "Nothing was executed."
-        )
-        feedback = [each.feedback for each in executed if each.feedback]
-        return " ".join(
-            [done, *feedback, *(f"Note: {problem.message}." for problem in parsed.problems)]
-        )
-
-    def _observe(self, feedback: str | None) -> Observation:
-        picture = self._look() if self._looks else None
-        mode = self.config.observation
-        view = IMAGE_PLACEHOLDER if mode == "image" else self._view_text()
-        if mode == "both":
-            view = f"{IMAGE_PLACEHOLDER}\n{view}"
-        fields = self._fields()
-        fields["view"] = view
-        if feedback is not None:
-            # Quoted from a reply, a placeholder would stand for a picture.
-            fields["feedback"] = feedback.replace(IMAGE_PLACEHOLDER, "")
-        return Observation(
-            self.prompts.observe(fields, over=not self._running)[:MAX_TEXT_LENGTH], picture
-        )
-
-    def _as_dict(self, observation: Observation) -> dict[str, Any]:
-        if observation.picture is None:
-            return {"text": observation.text}
-        return {"image": observation.picture.pixels.copy(), "text": observation.text}
