@@ -23,7 +23,7 @@ from vagen_envs.navigation.scene import (
     extract,
     target_among,
 )
-from vagen_envs.navigation.search import look_at, shortest_path, turned_path, turns_towards
+from vagen_envs.navigation.search import shortest_path, way_that_looks
 from vagen_envs.navigation.state import NavigationState, words
 from vagen_envs.pictures import Picture, Pixels
 from vagen_envs.replies import Action, ActionGrammar, Names, ParsedTurn, Problem
@@ -34,15 +34,16 @@ if TYPE_CHECKING:
     from vagen_envs.navigation.thor import ThorSimulator
 
 
+_ABOVE = " The right half of the picture shows the room from above."
 _IN_SIGHT = " and nothing hides it from your camera, whichever way it looks"
 """What else the prompt says of when the task is done."""
-
-
-def _after(pose: Pose, actions: Sequence[str], step: float) -> Pose:
-    """The pose after actions that all succeed."""
-    for action in actions:
-        pose = pose.after(action, step)
-    return pose
+_WHERE = {
+    "ahead": "in front of me",
+    "back": "behind me",
+    "left": "on my left",
+    "right": "on my right",
+}
+"""The oracle's words for the direction of its target."""
 
 
 def _state_of(simulator: Any, episode: NavigationEpisode, target: str) -> NavigationState:
@@ -88,18 +89,15 @@ class NavigationEnv(VagenEnv):
         return Names(*ACTIONS)
 
     def _constants(self) -> dict[str, str]:
-        above = (
-            " The right half of the picture shows the room from above."
-            if self.config.multiview
-            else ""
-        )
+        config = self.config
+        has_map = config.multiview and config.observation != "text"
         return {
-            "step": f"{self.config.step_length:g}",
-            "threshold": f"{self.config.success_threshold:g}",
-            "sight": _IN_SIGHT if self.config.success_needs_sight else "",
-            "success": f"{self.config.success_reward:g}",
-            "loss": ", and a small loss for each action" if self.config.step_reward < 0 else "",
-            "above": above if self.config.observation != "text" else "",
+            "step": f"{config.step_length:g}",
+            "threshold": f"{config.success_threshold:g}",
+            "sight": _IN_SIGHT if config.success_needs_sight else "",
+            "success": f"{config.success_reward:g}",
+            "loss": ", and a small loss for each action" if config.step_reward < 0 else "",
+            "above": _ABOVE if has_map else "",
         }
 
     def _picture_shape(self) -> tuple[int, int, int]:
@@ -115,7 +113,8 @@ class NavigationEnv(VagenEnv):
             from vagen_envs.navigation.thor import ThorLevels
 
             self._levels_of = ThorLevels(self.config)
-        return side, 2 * side if self.config.multiview else side, 3
+        width = 2 * side if self.config.multiview else side
+        return side, width, 3
 
     def _read(self, reply: str) -> tuple[str, ParsedTurn]:
         """The released code of this environment, unlike its parser, executes nothing unless the
@@ -170,12 +169,11 @@ class NavigationEnv(VagenEnv):
         self._last_success = self.simulator.step(ACTIONS[action.name])
         solved = self._solved()
         config = self.config
-        term = (
-            RewardTerm("success", config.success_reward)
-            if solved
-            else RewardTerm("step", config.step_reward)
-        )
-        rewards = (term,) if solved or term.value else ()
+        rewards: tuple[RewardTerm, ...] = ()
+        if solved:
+            rewards = (RewardTerm("success", config.success_reward),)
+        elif config.step_reward:
+            rewards = (RewardTerm("step", config.step_reward),)
         feedback = _feedback(action.name, self._last_success)
         return Executed(action.text, self._last_success, rewards, feedback)
 
@@ -194,12 +192,11 @@ class NavigationEnv(VagenEnv):
         return not self.config.success_needs_sight or self.simulator.in_sight(pose, self._target)
 
     def _fields(self) -> dict[str, str]:
-        last = (
-            "The last action was carried out."
-            if self._last_success
-            else "The last action was NOT carried out."
-        )
-        return {"instruction": self.episode.instruction, "last_action": last}
+        carried_out = "was carried out" if self._last_success else "was NOT carried out"
+        return {
+            "instruction": self.episode.instruction,
+            "last_action": f"The last action {carried_out}.",
+        }
 
     def _metrics(self) -> dict[str, bool | float | str]:
         return {"last_action_success": self._last_success}
@@ -235,15 +232,10 @@ class NavigationEnv(VagenEnv):
             (config.max_turns - self._turns) * config.max_actions_per_turn,
         )
         below = EYE_Y - self.simulator.height(self._target)
-        for turns in (turns_towards(pose, target), []):
-            way = [*turns, *turned_path(path, turns)]
-            end = _after(pose, way, config.step_length)
-            looks = look_at(end, target, below, config.fov)
-            if path and len(way) + len(looks) <= left:
-                return [
-                    action.lower() for action in (*way[:-1], *looks, *turned_path(way[-1:], looks))
-                ]
-        return [action.lower() for action in path]
+        way = way_that_looks(
+            pose, path, target, below, step=config.step_length, fov=config.fov, left=left
+        )
+        return [action.lower() for action in way]
 
     # -- what the same actions do elsewhere
 
@@ -290,18 +282,13 @@ class NavigationEnv(VagenEnv):
 
     def _reason(self, actions: Sequence[str]) -> str:
         state: Any = self._state
-        where = {
-            "ahead": "in front of me",
-            "back": "behind me",
-            "left": "on my left",
-            "right": "on my right",
-        }
-        what, plan = words(state.target_type), ", ".join(actions)
+        what = words(state.target_type)
+        plan = ", ".join(actions)
         if not state.target_in_sight:
             return f"I need the {what}, which I can't see from here. I go and look for it: {plan}."
         turns = "".join(actions[:1]).startswith("rotate")
         way = "I turn towards it first" if turns else "I follow the free way to it"
-        return f"I need the {what}, which is {where[state.target_direction]}. {way}: {plan}."
+        return f"I need the {what}, which is {_WHERE[state.target_direction]}. {way}: {plan}."
 
     def text_only_reply(self) -> str:
         """The reply of an agent that reads the feedback and no picture: ahead, or to the right

@@ -115,3 +115,40 @@ def turned_path(path: list[str], turns: list[str]) -> list[str]:
     quarter = sum(TURNS.get(turn, 0) for turn in turns)
     names = {way: action for action, way in MOVES.items()}
     return [names[(MOVES[action] - quarter) % 360] for action in path]
+
+
+def way_that_looks(
+    start: Pose,
+    path: list[str],
+    target: tuple[float, float],
+    below: float,
+    *,
+    step: float,
+    fov: float,
+    left: int,
+) -> list[str]:
+    """A path with the turns and looks after which its end shows the target, as far as `left`
+    actions allow them: first with turns towards it, then with looks alone, then the path itself.
+
+    The looks come before the last move, after which the episode is over.
+
+    Args:
+        start: the pose before the path.
+        path: moves without turns.
+        target: its place on the floor in metres.
+        below: metres from the eyes down to it.
+        step: length of a move in metres.
+        fov: angle of view in degrees.
+        left: actions that may still be taken.
+    """
+    if not path:
+        return path
+    for turns in (turns_towards(start, target), []):
+        way = [*turns, *turned_path(path, turns)]
+        end = start
+        for action in way:
+            end = end.after(action, step)
+        looks = look_at(end, target, below, fov)
+        if len(way) + len(looks) <= left:
+            return [*way[:-1], *looks, *turned_path(way[-1:], looks)]
+    return path

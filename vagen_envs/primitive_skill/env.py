@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from vagen_envs.core import Executed, RewardTerm, VagenEnv
 from vagen_envs.extras import need
 from vagen_envs.pictures import Picture
-from vagen_envs.primitive_skill import ENV_ID, tasks
+from vagen_envs.primitive_skill import ENV_ID, payment, tasks
 from vagen_envs.primitive_skill.cabinets import PublishedCabinet, read_published
 from vagen_envs.primitive_skill.config import PrimitiveSkillConfig
 from vagen_envs.primitive_skill.levels import (
@@ -92,9 +92,8 @@ class PrimitiveSkillEnv(VagenEnv):
             self._session = None
 
     def _actions(self) -> ActionGrammar:
-        return SkillCalls(
-            self.config.workspace if self.config.out_of_workspace == "refuse" else None
-        )
+        refuses = self.config.out_of_workspace == "refuse"
+        return SkillCalls(self.config.workspace if refuses else None)
 
     def _picture_shape(self) -> tuple[int, int, int]:
         return self.config.picture_size, self.config.picture_size, 3
@@ -147,43 +146,22 @@ class PrimitiveSkillEnv(VagenEnv):
     ) -> tuple[RewardTerm, ...]:
         """With what the released code pays for the whole episode, once it is over."""
         terms = VagenEnv._reward_terms(self, parsed, executed)
-        config = self.config
-        at = self._now.positions
-        if config.payment == "each" or self._running:
+        if self.config.payment == "each" or self._running:
             return terms
-        if self._solved():
-            terms += (RewardTerm("success", config.success_reward),)
-        elif config.task == "align":
-            lined = [
-                abs(at[name][0]) <= tasks.ALIGNED and at[name][2] <= 50
-                for name in ("red_cube", "green_cube")
-            ]
-            terms += (
-                (RewardTerm("stage", config.stage_rewards[1 if lined[1] else 0]),)
-                if any(lined)
-                else ()
-            )
-        return (
-            (*terms, RewardTerm("step", config.step_reward * self._steps)) if self._steps else terms
+        at_end = payment.of_episode(
+            self.config, self._now.positions, self._steps, done=self._solved()
         )
+        return (*terms, *at_end)
 
     def _task_rewards(self) -> tuple[RewardTerm, ...]:
         config = self.config
         done = self._solved()
         stage = len(config.stage_rewards) - 1 if done else tasks.stage(self._level, self._now)
-        stage = min(stage, 1) if config.task == "drawer" else stage
-        reached = sum(config.stage_rewards[self._stage + 1 : stage + 1])
-        self._stage = max(self._stage, stage)
-        last = (
-            RewardTerm("success", config.success_reward)
-            if done
-            else RewardTerm("step", config.step_reward)
-        )
-        if config.payment == "released":
-            return ()
-        return ((RewardTerm("stage", reached),) if reached else ()) + (
-            (last,) if done or last.value else ()
-        )
+        if config.task == "drawer":
+            stage = min(stage, 1)
+        before = self._stage
+        self._stage = max(before, stage)
+        return payment.of_skill(config, before, stage, done=done)
 
     def _solved(self) -> bool:
         return tasks.solved(self._level, self._now)
@@ -201,39 +179,41 @@ class PrimitiveSkillEnv(VagenEnv):
         points = _IN_SIGHT if drawer else tuple(TARGETS.values())
         camera = view_of(config.task, bool(config.assets)).words(config.picture_size, points)
         seen = "" if told or config.observation == "text" else f" {camera}"
-        pushed = _DRAWER + (_OPENED if told else "") if drawer else ""
-        level = self._drawn(
-            HashStream("names"), "train"
-        )  # all of a configuration have the same things
-        names = [
-            *(body.name for body in level.bodies),
-            *level.targets,
-            *(("drawer", "handle") if drawer else ()),
-        ]
+        # All levels of a configuration have the same things.
+        level = self._drawn(HashStream("names"), "train")
+        names = [*(body.name for body in level.bodies), *level.targets]
+        pushed = ""
+        opening = ""
+        sizes = f"Cubes are {CUBE} mm wide."
+        if drawer:
+            names += ["drawer", "handle"]
+            pushed = f"{_DRAWER}{_OPENED}" if told else _DRAWER
+            opening = "; add drawer_open_value"
+            sizes = f"The apple is {2 * APPLE_RADIUS} mm wide."
         return {
             "told": (_TOLD if told else _NOT_TOLD) + seen + pushed,
             "names": ", ".join(names),
-            "opening": "; add drawer_open_value" if drawer else "",
-            "sizes": f"The apple is {2 * APPLE_RADIUS} mm wide."
-            if drawer
-            else f"Cubes are {CUBE} mm wide.",
+            "opening": opening,
+            "sizes": sizes,
         }
 
     def _fields(self) -> dict[str, str]:
         state = self._now
-        limits = self.config.workspace
-        opened = state.drawer_open_value if self.config.positions_in_text else None
-        listed = f"\nObject positions:\n{[state.positions[name] for name in self._level.listing]}"
+        axes = zip("xyz", self.config.workspace, strict=True)
+        limits = [f"{axis}_workspace_limit: {limit}" for axis, limit in axes]
+        listed = [state.positions[name] for name in self._level.listing]
+        positions = ""
+        other = ""
+        if self.config.positions_in_text:
+            positions = f"\nObject positions:\n{listed}"
+            if state.drawer_open_value is not None:
+                opened = {"drawer_open_value": state.drawer_open_value}
+                other = f"\nOther information:\n{opened}"
         return {
             "instruction": self._level.instruction,
-            "limits": "\n".join(
-                f"{axis}_workspace_limit: {limit}"
-                for axis, limit in zip("xyz", limits, strict=True)
-            ),
-            "positions": listed if self.config.positions_in_text else "",
-            "other": ""
-            if opened is None
-            else f"\nOther information:\n{{'drawer_open_value': {opened}}}",
+            "limits": "\n".join(limits),
+            "positions": positions,
+            "other": other,
         }
 
     def plan(self) -> Sequence[str]:
@@ -257,9 +237,8 @@ class PrimitiveSkillEnv(VagenEnv):
         for _ in range(count):
             name = stream.choice(sorted(ARITY))
             ranges = self.config.workspace * (ARITY[name] // 3)
-            actions.append(
-                call_text(name, [low + stream.below(high - low + 1) for low, high in ranges])
-            )
+            numbers = [low + stream.below(high - low + 1) for low, high in ranges]
+            actions.append(call_text(name, numbers))
         return actions
 
     def _reason(self, actions: Sequence[str]) -> str:
@@ -272,14 +251,11 @@ class PrimitiveSkillEnv(VagenEnv):
         clipped.
         """
         numbers = self.config.workspace.clip(action.args)
+        call = (action.name, numbers)
         if numbers == action.args:
-            return (action.name, numbers), action.text, ""
+            return call, action.text, ""
         text = call_text(action.name, numbers)
-        return (
-            (action.name, numbers),
-            text,
-            f"{action.text} is out of the workspace and became {text}.",
-        )
+        return call, text, f"{action.text} is out of the workspace and became {text}."
 
     def _snapshot(self) -> Any:
         return [VagenEnv._snapshot(self), self._stage]
@@ -299,15 +275,15 @@ class PrimitiveSkillEnv(VagenEnv):
         self._now = state
         self._seen = self._observed.picture
         self._stage = stage
-        self._solved(), self._fields()  # a KeyError if things are missing
+        self._solved()  # a KeyError if things are missing
+        self._fields()  # the same
         self._calls = [self._call(action)[0] for action in actions]
         self._played = [action.text for action in actions]
 
     def _simulated(self) -> Any:
         config = self.config
         if self._session is None:
-            size = (
-                config.picture_size if self._looks or self.render_mode == "rgb_array" else 0
-            )  # 0 if nobody looks
+            is_seen = self._looks or self.render_mode == "rgb_array"
+            size = config.picture_size if is_seen else 0
             self._session = make_session(config.workers, size, config.device)
         return self._session
