@@ -39,11 +39,11 @@ from websockets.sync.server import serve as websocket_server
 
 from vagen_adapters.errors import ServiceError
 from vagen_adapters.service.client import Service
+from vagen_adapters.service.config import ServiceConfig
 from vagen_adapters.service.local_pool import local_pool
 from vagen_adapters.service.remote_env import RemoteEnv
 from vagen_adapters.service.remote_vector import RemoteVectorEnv
 from vagen_adapters.service.server import serve
-from vagen_adapters.service.sessions import ServiceConfig
 from vagen_envs import ENV_IDS, Turn, conformance
 from vagen_envs.errors import (
     ConfigError,

@@ -11,10 +11,11 @@ pytest.importorskip("prometheus_client", reason="needs the extra serve")
 
 from vagen_adapters.errors import ServiceError
 from vagen_adapters.service import sessions as service_sessions
+from vagen_adapters.service.config import ServiceConfig
 from vagen_adapters.service.host import EnvHost, Failure, HostAnswer
 from vagen_adapters.service.metrics import Metrics
 from vagen_adapters.service.pool import Pool
-from vagen_adapters.service.sessions import ServiceConfig, Sessions
+from vagen_adapters.service.sessions import Sessions
 from vagen_adapters.service.tenants import Tenant
 from vagen_envs.workers import WorkerDied
 

@@ -15,10 +15,10 @@ import time
 from websockets.sync.client import connect
 
 from perf.processes import children, resident
+from vagen_adapters.service.config import ServiceConfig
 from vagen_adapters.service.framing import unpack
 from vagen_adapters.service.local_pool import local_pool
 from vagen_adapters.service.server import make_server
-from vagen_adapters.service.sessions import ServiceConfig
 
 SOKOBAN, LAKE = "vagen/Sokoban-v0", "vagen/FrozenLake-v0"
 ID = "0123456789abcdef"

@@ -23,9 +23,10 @@ try:
     from starlette.requests import HTTPConnection
     from starlette.websockets import WebSocketDisconnect
 
+    from vagen_adapters.service.config import ServiceConfig
     from vagen_adapters.service.messages import STATUS, read_request
     from vagen_adapters.service.metrics import Metrics
-    from vagen_adapters.service.sessions import ServiceConfig, Sessions
+    from vagen_adapters.service.sessions import Sessions
 except ImportError as error:
     raise MissingExtraError("the environment service", "serve", error.name or "fastapi") from error
 

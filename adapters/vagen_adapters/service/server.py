@@ -17,9 +17,9 @@ except ImportError as error:
 
 from vagen_adapters.service.app import create_app
 from vagen_adapters.service.client import KEY_VARIABLE
+from vagen_adapters.service.config import ServiceConfig
 from vagen_adapters.service.framing import MAX_REQUEST
 from vagen_adapters.service.pool import Pool
-from vagen_adapters.service.sessions import ServiceConfig
 from vagen_adapters.service.tenants import network
 
 UNREAD = 1 << 20

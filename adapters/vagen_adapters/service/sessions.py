@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import functools
 import hashlib
-from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Hashable
+from dataclasses import dataclass
 from typing import Any
 
-from vagen_adapters.permission import Offers
+from vagen_adapters.service.config import ServiceConfig
 from vagen_adapters.service.host import Failure, HostAnswer, HostCall, Result
 from vagen_adapters.service.messages import read_items
 from vagen_adapters.service.metrics import Metrics
@@ -17,7 +17,7 @@ from vagen_adapters.service.pool import Pool, Slot
 from vagen_adapters.service.tenants import Tenant
 from vagen_envs.core import VagenEnv
 from vagen_envs.errors import ConfigError, did_you_mean
-from vagen_envs.registration import ENV_IDS, declared
+from vagen_envs.registration import declared
 
 IDLE = 30.0
 """Seconds without a request after which a session makes room for another. Its client can have it
@@ -28,30 +28,6 @@ KEPT = 1 << 20
 DONE = HostAnswer(b"{}")
 ENDED = ("lost", "unknown_session", "too_costly")
 """Failures of a call after which its worker doesn't have the session."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class ServiceConfig:
-    """What a server allows.
-
-    Attributes:
-        env_ids: environments that may be opened.
-        max_sessions: at once; one more is refused as `full`. There may be as many WebSockets.
-        client_sessions: sessions of one key, or of one address where there is no key; by default an
-            equal share of `max_sessions` for each key, and half of it for an address.
-        lease: seconds without a request after which a session expires.
-        trusted_proxies: addresses or networks of proxies whose `X-Forwarded-For` says who a client
-            is. Of others the header isn't read.
-        offers: values of options that clients may choose by name beyond what is permitted; see
-            `vagen_adapters.permission`.
-    """
-
-    env_ids: Sequence[str] = ENV_IDS
-    max_sessions: int = 1024
-    client_sessions: int | None = None
-    lease: float = 300.0
-    trusted_proxies: Sequence[str] = ()
-    offers: Offers = field(default_factory=dict)
 
 
 @dataclass(slots=True, eq=False)

@@ -10,15 +10,15 @@ from typing import Any
 
 from vagen_adapters.context import ContextPolicy, Message, chat_messages, summary_messages
 from vagen_benchmarks.agents.base import AsyncAgent, Call, ContextSummary, Game, Ledger, Reply
+from vagen_benchmarks.agents.hidden_thoughts import reply_of, without_thoughts
+from vagen_benchmarks.agents.request_fields import check_fields, sent_fields
 from vagen_benchmarks.clients.base import Answer, Ending, Sampling
 from vagen_benchmarks.clients.budget import RunBudget, picture_tokens, prompt_tokens, text_tokens
 from vagen_benchmarks.clients.models import Model, Profile
 from vagen_benchmarks.clients.retries import Retries
-from vagen_benchmarks.errors import EndpointError, ProtocolError
-from vagen_benchmarks.redaction import filled, note_environment, redact, withheld, withheld_names
+from vagen_benchmarks.errors import EndpointError
+from vagen_benchmarks.redaction import note_environment, redact, withheld
 from vagen_benchmarks.stop_reasons import Stop, is_about_pictures
-from vagen_envs.replies import tag_pattern
-from vagen_envs.spaces import MAX_TEXT_LENGTH
 
 
 class ChatAgent(AsyncAgent):
@@ -66,7 +66,7 @@ class ChatAgent(AsyncAgent):
         self.price = model.price
         note_environment()
         self.sampling = sampling or model.sampling()
-        self._fields = _sent(self.sampling.extra or {})
+        self._fields = sent_fields(self.sampling.extra or {})
         self.profile = profile or model.profile
         self.env_options = self.profile.options
         self.budget = RunBudget({self.name: self.price})
@@ -75,11 +75,10 @@ class ChatAgent(AsyncAgent):
         self._client.check(self.sampling)
         if self.context.reasoning != "drop":
             self._client.check_reasoning()
-        for name in OWN & (self.sampling.extra or {}).keys():
-            fix = "use --max-tokens" if "tokens" in name else "leave it out"
-            raise ProtocolError(f"--extra {name} can't be set, because the run sets it; {fix}")
+        check_fields(self.sampling.extra or {})
         self.retries = Retries(attempts, first_wait, patience)
-        self._in_flight, self._longest = 0, -1  # turns before a prompt that was answered, at most
+        self._in_flight = 0
+        self._longest = -1  # turns before a prompt that was answered, at most
         self._worse = 1.0  # by how much a prompt has been larger than its worst case
 
     def describe(self) -> dict[str, Any]:
@@ -94,7 +93,8 @@ class ChatAgent(AsyncAgent):
         }
 
     def join(self, budget: RunBudget, notify: Callable[[str], None]) -> None:
-        self.budget, self.retries.breaker.notify = budget, notify
+        self.budget = budget
+        self.retries.breaker.notify = notify
 
     @property
     def waits(self) -> bool:
@@ -109,9 +109,8 @@ class ChatAgent(AsyncAgent):
         if self.context.summarises_before(now) and not is_there:
             asked = summary_messages(game.env.system_prompt, game.turns, **self._past(game))
             sampling = replace(self.sampling, max_tokens=self.context.summary_tokens)
-            text, call = await self._answer(
-                game, self._thoughtless(game, asked), sampling, summary=True
-            )
+            shown = without_thoughts(asked, self.profile, game.env.config)
+            text, call = await self._answer(game, shown, sampling, summary=True)
             game.summaries.append(ContextSummary(now, text, call))
         return Reply(*await self._answer(game, self.messages(game), self.sampling))
 
@@ -122,9 +121,8 @@ class ChatAgent(AsyncAgent):
         if sampling.seed is not None and game.repeat:
             sampling = replace(sampling, seed=sampling.seed + game.repeat)
         shown = game.now.picture
-        about, worst = prompt_tokens(
-            messages, picture_tokens(*shown.shape[:2]) if shown else (0, 0)
-        )
+        of_picture = picture_tokens(*shown.shape[:2]) if shown else (0, 0)
+        about, worst = prompt_tokens(messages, of_picture)
         await self._budget(game, worst)
         began = time.perf_counter()
         answer, attempts, request = await self._asked(game, messages, sampling, worst)
@@ -132,7 +130,8 @@ class ChatAgent(AsyncAgent):
         self.budget.add(self.name, [call.to_json()])
         if answer.prompt_tokens is not None:
             self._worse = max(self._worse, answer.prompt_tokens / worst)
-        text = redact(answer.text if summary else self._whole(answer, game))
+        text = answer.text if summary else reply_of(answer, self.profile, game.env.config)
+        text = redact(text)
         game.ledger.answered(game, text, call, request=request, summary=summary)
         return text, call
 
@@ -141,7 +140,8 @@ class ChatAgent(AsyncAgent):
         there is enough.
         """
         left = game.env.config.max_turns - len(game.turns)
-        left += left // self.context.summary if self.context.summary else 0
+        if self.context.summary:
+            left += left // self.context.summary
         dollars, tokens = self.budget.worst(
             self.name, round(worst * self._worse), self.sampling.limit
         )
@@ -155,9 +155,8 @@ class ChatAgent(AsyncAgent):
 
     def messages(self, game: Game) -> list[Message]:
         """The messages of a request."""
-        return self._thoughtless(
-            game, chat_messages(game.env.system_prompt, game.turns, game.now, **self._past(game))
-        )
+        whole = chat_messages(game.env.system_prompt, game.turns, game.now, **self._past(game))
+        return without_thoughts(whole, self.profile, game.env.config)
 
     def _past(self, game: Game) -> dict[str, Any]:
         return {
@@ -168,39 +167,20 @@ class ChatAgent(AsyncAgent):
             "answer_tag": game.env.config.tags[-1],
         }
 
-    def _thoughtless(self, game: Game, messages: list[Message]) -> list[Message]:
-        """Messages without the thoughts that `_whole` took from the endpoint's own field."""
-        tags = game.env.config.tags
-        if self.profile.hidden:
-            opened, closed = f"<{tags[0]}>", f"</{tags[0]}>"
-            for message in messages:
-                if message["role"] == "assistant" and message["content"].startswith(opened):
-                    message["content"] = message["content"].partition(closed)[2].lstrip()
-        return messages
-
-    def _whole(self, answer: Answer, game: Game) -> str:
-        """The reply with the hidden reasoning as its thought, where that counts; shortened to what
-        an action holds.
-        """
-        if not (self.profile.hidden and answer.reasoning):
-            return _shortened(answer.text) if game.env.config.layout == "untagged" else answer.text
-        tags = game.env.config.tags
-        room = MAX_TEXT_LENGTH - len(answer.text) - 2 * len(tags[0]) - 8
-        # Tags in a thought would be taken for the reply's own.
-        thought = tag_pattern(tags).sub(lambda tag: f"‹{tag[0][1:-1]}›", answer.reasoning)
-        thought = thought if len(thought) <= room else f"{thought[: max(0, room)]}…"
-        return f"<{tags[0]}>{thought}</{tags[0]}>{answer.text}"
-
     def _call(self, answer: Answer, seconds: float, attempts: int, about: int) -> Call:
         """What it cost, counted by us where the endpoint doesn't say."""
-        asked, written = answer.prompt_tokens, answer.completion_tokens
+        asked = answer.prompt_tokens
+        written = answer.completion_tokens
         estimated = asked is None or written is None
-        asked = about if asked is None else asked
-        written = (
-            text_tokens(answer.text + (answer.reasoning or "")) if written is None else written
-        )
+        if asked is None:
+            asked = about
+        if written is None:
+            written = text_tokens(answer.text + (answer.reasoning or ""))
         cached = min(answer.cached_tokens or 0, asked)
         cache_write = min(answer.cache_write_tokens or 0, asked - cached)
+        dollars = None
+        if self.price is not None:
+            dollars = self.price.of(asked, written, cached, cache_write)
         return Call(
             answer.ending,
             seconds,
@@ -211,9 +191,7 @@ class ChatAgent(AsyncAgent):
             cached_tokens=None if answer.cached_tokens is None else cached,
             cache_write_tokens=None if answer.cache_write_tokens is None else cache_write,
             reasoning_tokens=answer.reasoning_tokens,
-            dollars=None
-            if self.price is None
-            else self.price.of(asked, written, cached, cache_write),
+            dollars=dollars,
             estimated=estimated,
             hidden=None if self.context.reasoning == "drop" else answer.hidden,
             served=answer.served,
@@ -237,12 +215,9 @@ class ChatAgent(AsyncAgent):
                 ) from error
             raise
         self._longest = max(self._longest, turn)
-        if (
-            self.context.reasoning != "drop"
-            and answer.reasoning_tokens
-            and answer.text
-            and answer.hidden is None
-        ):
+        keeps_reasoning = self.context.reasoning != "drop"
+        is_withheld = bool(answer.reasoning_tokens) and answer.hidden is None
+        if keeps_reasoning and is_withheld and answer.text:
             raise EndpointError(
                 Stop.REJECTED,
                 f"the endpoint reasoned for {answer.reasoning_tokens} tokens and returned none "
@@ -264,9 +239,8 @@ class ChatAgent(AsyncAgent):
         pictures = is_about_pictures(words)
         if turn > (1 if pictures else 0):
             return ""
-        for _ in range(
-            20
-        ):  # others may be on their way to an answer, and one level's prompt the longest of all
+        # Others may be on their way to an answer, and one level's prompt the longest of all.
+        for _ in range(20):
             if self._longest >= turn or not self._in_flight:
                 break
             await asyncio.sleep(0.05)
@@ -313,45 +287,3 @@ class ChatAgent(AsyncAgent):
 
 BLOCKED: dict[Stop, Ending] = {Stop.FILTERED: "filtered", Stop.REFUSED: "refused"}
 """Errors of an endpoint that are the end of a reply."""
-
-
-def _sent(extra: Mapping[str, Any]) -> dict[str, Any]:
-    """Further fields of a request, as they are sent. Raises ProtocolError for a secret that isn't
-    there.
-    """
-    for name in withheld_names(extra):
-        raise ProtocolError(
-            f"{name} is a secret, which no run folder holds; give it again: --extra {name}=…"
-        )
-    try:
-        return filled(extra)
-    except (KeyError, ValueError) as error:
-        raise ProtocolError(
-            f"--extra names an environment variable that isn't set ({error}); set it, or write $$ "
-            "for a dollar sign"
-        ) from error
-
-
-def _shortened(text: str) -> str:
-    """A reply whose thought stands before it: what is too long for an action loses the thought's
-    middle.
-    """
-    if len(text) <= MAX_TEXT_LENGTH:
-        return text
-    head = MAX_TEXT_LENGTH // 4
-    return f"{text[:head]}…{text[head + 1 - MAX_TEXT_LENGTH :]}"
-
-
-OWN = frozenset(
-    {
-        "messages",
-        "model",
-        "stream",
-        "n",
-        "system",
-        "contents",
-        "max_tokens",
-        "max_completion_tokens",
-    }
-)
-"""Fields of a request that the protocol and the budget rely on."""

@@ -40,9 +40,8 @@ def trusted_certificates() -> ssl.SSLContext:
     Raises:
         ProtocolError: the file isn't there or holds no certificates.
     """
-    bundle = os.environ.get(
-        "REQUESTS_CA_BUNDLE"
-    )  # requests' name for it, which httpx2 doesn't read
+    # requests' name for it, which httpx2 doesn't read
+    bundle = os.environ.get("REQUESTS_CA_BUNDLE")
     file = os.environ.get("SSL_CERT_FILE")
     if file and not Path(file).is_file():
         raise ProtocolError(
@@ -51,10 +50,9 @@ def trusted_certificates() -> ssl.SSLContext:
     if not bundle or file or os.environ.get("SSL_CERT_DIR"):
         return httpx2.create_ssl_context()
     try:
-        is_folder = Path(bundle).is_dir()
-        return ssl.create_default_context(
-            capath=bundle if is_folder else None, cafile=None if is_folder else bundle
-        )
+        if Path(bundle).is_dir():
+            return ssl.create_default_context(capath=bundle)
+        return ssl.create_default_context(cafile=bundle)
     except OSError as error:
         raise ProtocolError(
             f"REQUESTS_CA_BUNDLE={bundle} can't be read: {error}; name a file of certificates"
@@ -84,7 +82,8 @@ class BoundedClient(httpx2.AsyncClient):
         response = await super().send(
             request, **{**options, "stream": True, "follow_redirects": False}
         )
-        pieces, size = [], 0
+        pieces: list[bytes] = []
+        size = 0
         try:
             async for piece in response.aiter_bytes():
                 size += len(piece)
@@ -131,18 +130,24 @@ class SdkClient(Client):
         timeout: float,
         headers: Mapping[str, str] | None = None,
     ) -> None:
-        self.model, self._key, self._url = model, key, base_url
-        self._timeout, self._headers = timeout, dict(headers or {})
-        is_plain = (base_url or "").startswith(
-            "http:"
-        )  # needs no certificates, wherever the environment says they are
-        self._trust = (
-            httpx2.create_ssl_context(trust_env=False) if is_plain else trusted_certificates()
-        )
+        self.model = model
+        self._key = key
+        self._url = base_url
+        self._timeout = timeout
+        self._headers = dict(headers or {})
+        if self._is_plain:  # needs no certificates, wherever the environment says they are
+            self._trust = httpx2.create_ssl_context(trust_env=False)
+        else:
+            self._trust = trusted_certificates()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._http: BoundedClient | None = None
         self._sdk: Any = None
         self._new_http()  # says now what is wrong with the environment's proxies
+
+    @property
+    def _is_plain(self) -> bool:
+        """Whether requests are sent without TLS."""
+        return (self._url or "").startswith("http:")
 
     def _new_http(self) -> BoundedClient:
         try:
@@ -157,7 +162,8 @@ class SdkClient(Client):
         loop = asyncio.get_running_loop()
         if self._loop is not loop:
             self._http = self._new_http()
-            self._loop, self._sdk = loop, self._make_sdk(self._http)
+            self._loop = loop
+            self._sdk = self._make_sdk(self._http)
         return self._sdk
 
     async def close(self) -> None:
@@ -166,11 +172,11 @@ class SdkClient(Client):
         self._loop = self._http = None
 
     async def ask(self, messages: list[Message], sampling: Sampling) -> Answer:
-        sdk, proxy = self._of_loop(), proxy_of(self._url)
+        sdk = self._of_loop()
+        proxy = proxy_of(self._url)
         try:
-            async with asyncio.timeout(
-                self._timeout
-            ):  # httpx2's own limit begins anew with each byte
+            # httpx2's own limit begins anew with each byte.
+            async with asyncio.timeout(self._timeout):
                 response = await self._send(sdk, encodable(messages), sampling)
         except EndpointError:
             raise
@@ -180,8 +186,9 @@ class SdkClient(Client):
             return read_answer(response, self._read)
         except EndpointError as error:
             # Without TLS the answer may be the proxy's own.
-            is_plain = (self._url or "").startswith("http:")
-            raise (with_proxy(error, proxy) if proxy and is_plain else error) from error.__cause__
+            if proxy and self._is_plain:
+                raise with_proxy(error, proxy) from error.__cause__
+            raise
 
     @abstractmethod
     def _make_sdk(self, http: httpx2.AsyncClient) -> Any:

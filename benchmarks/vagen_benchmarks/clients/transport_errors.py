@@ -44,15 +44,13 @@ def transport_error(error: BaseException, proxy: str = "") -> Exception:
         message = f"{type(each).__name__}: {each}" if str(each) else type(each).__name__
         if isinstance(each, TooLargeError):
             return EndpointError("nonsense", f"not an answer: {each}", retry=False)
-        if isinstance(each, TimeoutError | httpx2.TimeoutException) and not isinstance(
-            each, httpx2.ConnectTimeout
-        ):
+        is_timeout = isinstance(each, TimeoutError | httpx2.TimeoutException)
+        if is_timeout and not isinstance(each, httpx2.ConnectTimeout):
             return EndpointError("timeout", "no whole answer in time")
         if isinstance(each, httpx2.DecodingError):
             return EndpointError("nonsense", f"not an answer: it can't be unpacked: {each}")
-        if isinstance(each, httpx2.RemoteProtocolError) and not re.search(
-            "disconnected|closed connection", message
-        ):
+        is_closed = re.search("disconnected|closed connection", message) is not None
+        if isinstance(each, httpx2.RemoteProtocolError) and not is_closed:
             return EndpointError("nonsense", f"not an answer in HTTP: {each}")
         if isinstance(each, httpx2.ProxyError):
             return EndpointError("proxy", f"the proxy {proxy} refuses: {each}")

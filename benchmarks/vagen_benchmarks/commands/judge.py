@@ -9,7 +9,7 @@ import math
 import os
 import re
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -19,6 +19,13 @@ from vagen_benchmarks import farm
 from vagen_benchmarks.agents.custom import named_judge
 from vagen_benchmarks.clients.models import checked_url
 from vagen_benchmarks.commands import options
+from vagen_benchmarks.commands.judge_rescore import (
+    EPISODES_AT_ONCE,
+    Judged,
+    print_scores,
+    print_sentences,
+    rescored,
+)
 from vagen_benchmarks.commands.options import TrustModules
 from vagen_benchmarks.commands.printing import err, make_table, out
 from vagen_benchmarks.errors import BenchError, RunFolderError
@@ -26,16 +33,12 @@ from vagen_benchmarks.farm.words import Share
 from vagen_benchmarks.meter import Meter
 from vagen_benchmarks.redaction import note_secret
 from vagen_benchmarks.report import write_report
-from vagen_benchmarks.runs.episode import Episode
 from vagen_benchmarks.runs.run_folder import RunFolder
 from vagen_benchmarks.runs.run_writer import RunWriter
-from vagen_benchmarks.runs.scoring import RunScoring, make_scoring
+from vagen_benchmarks.runs.scoring import make_scoring
 from vagen_benchmarks.runs.tasks import import_environments
-from vagen_envs.core import State, Turn
-from vagen_envs.pictures import Picture
-from vagen_rewards import RuleJudge, TurnScores
-from vagen_rewards.hacking import distinct_responses, entropy, rewarded_sentences
-from vagen_rewards.scores import PARTS, Part, Score, Statement, share_unread
+from vagen_envs.core import State
+from vagen_rewards.scores import Statement
 from vagen_rewards.usage import Price
 
 app = typer.Typer(
@@ -101,14 +104,7 @@ def calibrate_command(
     """
     made = named_judge(judge, **_llm(locals()))
     try:
-        data = json.loads(file.read_text(encoding="utf-8"))
-        states = {
-            name: State.from_json(each.get("json", each)) for name, each in data["states"].items()
-        }
-        rows = [
-            (Statement(row["part"], row["text"], states[row["state"]]), row["label"])
-            for row in data["statements"]
-        ]
+        rows = _labelled_statements(json.loads(file.read_text(encoding="utf-8")))
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise BenchError(
             f"{file} is no file of labelled statements ({type(error).__name__}: {error}); write "
@@ -130,6 +126,17 @@ def calibrate_command(
         out.print(f"precision {counts.get('true', [0])[0] / accepted:.3f}")
     for label, text, reason in wrong[:misses]:
         out.print(f"{label}: {text!r}: {reason}", markup=False, soft_wrap=True)
+
+
+def _labelled_statements(data: dict[str, Any]) -> list[tuple[Statement, str]]:
+    states: dict[str, State] = {}
+    for name, state in data["states"].items():
+        states[name] = State.from_json(state.get("json", state))
+    found: list[tuple[Statement, str]] = []
+    for row in data["statements"]:
+        statement = Statement(row["part"], row["text"], states[row["state"]])
+        found.append((statement, row["label"]))
+    return found
 
 
 @app.command("rescore")
@@ -172,9 +179,9 @@ def rescore_command(
     source = RunFolder(run)
     if trust:
         import_environments(source.protocol.tasks)
-    into = into or run.with_name(
-        f"{run.name}-{re.sub('[^A-Za-z0-9.-]+', '-', scoring.reward.judge.name)}"
-    )
+    if into is None:
+        judge_name = re.sub("[^A-Za-z0-9.-]+", "-", scoring.reward.judge.name)
+        into = run.with_name(f"{run.name}-{judge_name}")
     found = len(source.index())
     if source.damaged and not found:
         raise RunFolderError(
@@ -186,107 +193,28 @@ def rescore_command(
         raise RunFolderError(
             f"{into} can't be made ({error.strerror}); name another with --into"
         ) from error
-    judged: list[tuple[str, str, Turn, TurnScores]] = []
+    judged: list[Judged] = []
     try:
         with (
             RunWriter(into, source.protocol) as writer,
             Meter("judging episodes", found, console=err) as meter,
         ):
             judge = scoring.reward.judge.name
-            writer.note(
-                "rescore", source=str(run.name), **{**settings, "judge": judge, "betas": betas}
-            )
+            facts = {**settings, "judge": judge, "betas": betas}
+            writer.note("rescore", source=str(run.name), **facts)
             episodes = iter(source.episodes())
             while batch := list(itertools.islice(episodes, EPISODES_AT_ONCE)):
-                judged += _rescore(source, batch, scoring, writer)
+                judged += rescored(source, batch, scoring, writer)
                 meter.advance(len(batch))
     except BaseException:
         shutil.rmtree(into)  # nothing goes on with a part
         raise
     if source.damaged:
         err.print(f"{source.damaged} damaged lines of {source.episodes_file} were left out")
-    _print_scores(judged)
+    print_scores(judged)
     if sentences > 0:
-        _print_sentences(judged, sentences)
+        print_sentences(judged, sentences)
     out.print(f"report: {write_report(RunFolder(into)).resolve()}", soft_wrap=True)
-
-
-EPISODES_AT_ONCE = 64
-"""So many are judged together: one alone has too few statements to keep a server busy."""
-
-
-def _rescore(
-    source: RunFolder, episodes: Sequence[Episode], scoring: RunScoring, writer: RunWriter
-) -> list[tuple[str, str, Turn, TurnScores]]:
-    env_options = {task.label: task.options for task in source.protocol.tasks}
-    pictures: list[dict[str, Picture]] = []
-    played: list[list[Turn]] = []
-    for episode in episodes:
-        names = sorted(episode.picture_names())
-        own = {name: Picture.from_png(source.pictures.get(name)) for name in names}
-        pictures.append(own)
-        played.append([Turn.from_json(turn, own) for turn in episode.turns])
-    found: dict[int, list[tuple[Turn, TurnScores]]] = {}
-    for task in {episode.task for episode in episodes}:
-        of_task = [i for i, episode in enumerate(episodes) if episode.task == task]
-        turns = list(itertools.chain.from_iterable(played[i] for i in of_task))
-        scored = iter(scoring.scored(turns, env_options.get(task, {})))
-        for i in of_task:
-            found[i] = list(itertools.islice(scored, len(played[i])))
-    judged = []
-    for i, episode in enumerate(episodes):
-        written = [turn.to_json() for turn, _ in found[i]]
-        writer.add(Episode.from_json({**episode.to_json(), "turns": written}), pictures[i].values())
-        task = episode.task.removeprefix("vagen/")
-        for turn, (_, scores) in zip(written, found[i], strict=True):
-            judged.append((episode.agent, task, Turn.from_json(turn), scores))
-    return judged
-
-
-def _print_scores(judged: list[tuple[str, str, Turn, TurnScores]]) -> None:
-    """The mean score of each agent, task and part, what is unscored, and how varied the words
-    are.
-    """
-    found: dict[tuple[str, str, Part], list[tuple[str, Score]]] = {}
-    unscored = ""
-    for agent, task, turn, scores in judged:
-        for part, score in scores.by_part():
-            text = (turn.parsed.observation if part == PARTS[0] else turn.parsed.prediction) or ""
-            found.setdefault((agent, task, part), []).append((text, score))
-            unscored = unscored if score.scored else score.reason
-    figures = ["statements", "unscored", "unread", "mean score", "entropy", "distinct"]
-    table = make_table(["agent", "task", "part"], figures)
-    for key, statements in sorted(found.items()):
-        texts = [text for text, _ in statements]
-        known = [score.value for _, score in statements if score.value is not None]
-        unread = math.fsum(share_unread(*each) for each in statements) / len(statements)
-        mean = f"{math.fsum(known) / len(known):.3f}" if known else "–"
-        counts = str(len(statements)), str(len(statements) - len(known))
-        varied = f"{entropy(texts):.1f} bit", f"{distinct_responses(texts):.0%}"
-        table.add_row(*key, *counts, f"{unread:.0%}", mean, *varied)
-    out.print(table)
-    if not found:
-        out.print(
-            "no reply of this run has an <observation> or a <prediction>: there is nothing to judge"
-        )
-    if unscored:
-        fix = (
-            "if the judge's server failed, check --base-url, key and model, and rescore into a "
-            "new folder (--into)"
-        )
-        out.print(f"the last that went unscored: {unscored}; {fix}")
-
-
-def _print_sentences(judged: list[tuple[str, str, Turn, TurnScores]], count: int) -> None:
-    """What was rewarded most. A sentence that is true of most states says little about any."""
-    turns, scores = [turn for _, _, turn, _ in judged], [each for *_, each in judged]
-    table = make_table(
-        ["most rewarded sentences"], ["sentence", "score in all", "true of the run's states"]
-    )
-    for row in rewarded_sentences(turns, scores, RuleJudge("claims"), count):
-        table.add_row(row.sentence, str(row.count), f"{row.value:.1f}", f"{row.truth_rate:.0%}")
-    if table.row_count:
-        out.print(table)
 
 
 @app.command("farm")

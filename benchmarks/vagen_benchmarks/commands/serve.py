@@ -79,8 +79,8 @@ def serve(
         serve as serve_pool,
     )  # first: it names the extra that is missing
     from vagen_adapters.service.client import KEY_VARIABLE  # isort: skip
+    from vagen_adapters.service.config import ServiceConfig
     from vagen_adapters.service.limits import Limits
-    from vagen_adapters.service.sessions import ServiceConfig
 
     logging.basicConfig(format="%(levelname)s %(message)s", level=logging.WARNING)
     config = ServiceConfig(

@@ -5,13 +5,11 @@ wait.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import platform
-import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from importlib import metadata
@@ -21,6 +19,7 @@ from vagen_benchmarks.agents.base import Agent, AsyncAgent, Call
 from vagen_benchmarks.clients.budget import RunBudget
 from vagen_benchmarks.errors import Stopped
 from vagen_benchmarks.runs.episode import Ended, Episode
+from vagen_benchmarks.runs.event_thread import in_a_thread
 from vagen_benchmarks.runs.journal import EpisodeLedger, KeptReply, kept_replies, spending
 from vagen_benchmarks.runs.playing import PlannedEpisode, PlayedEpisode, Seat, is_quick, play
 from vagen_benchmarks.runs.run_writer import RunWriter
@@ -101,7 +100,7 @@ def run(
     played = _Run(folder, policy or Policy(), scoring, told, say)
     played.begin(agents, skipped)
     try:
-        _in_a_thread(played.play(agents))
+        in_a_thread(played.play(agents))
     except KeyboardInterrupt:
         played.outcome.reason = "interrupted"
         raise
@@ -274,32 +273,6 @@ class _Run:
     def _end(self, reason: str) -> None:
         self.outcome.reason = self.outcome.reason or reason
         self.stop.set()
-
-
-def _in_a_thread(work: Coroutine[Any, Any, None]) -> None:
-    """Run a coroutine in a thread with its own event loop, since a notebook's thread has a running
-    one already.
-    """
-    loop = asyncio.new_event_loop()
-    task = loop.create_task(work)
-    thread = threading.Thread(
-        target=asyncio.Runner(loop_factory=lambda: loop).run, args=(_ended(task),), daemon=True
-    )
-    thread.start()
-    try:
-        while thread.is_alive():
-            thread.join(0.2)  # in steps, so that Ctrl-C is noticed
-    except KeyboardInterrupt:
-        with contextlib.suppress(RuntimeError):  # it has ended meanwhile
-            loop.call_soon_threadsafe(task.cancel)
-        thread.join(5.0)
-        raise
-    if not task.cancelled():
-        task.result()
-
-
-async def _ended(task: asyncio.Task[None]) -> None:
-    await asyncio.wait([task])
 
 
 def _now() -> str:
