@@ -62,16 +62,19 @@ def sequences_of(
 ) -> Sequences:
     """The sequences of episodes; see `training_sequences`."""
     laid_out = [training_sequences(episode, context, with_end=with_end) for episode in episodes]
-    rows = [sequence for of_episode in laid_out for sequence in of_episode]
-    owners = [number for number, of_episode in enumerate(laid_out) for _ in of_episode]
+    rows: list[TokenSequence] = []
+    owners: list[int] = []
+    for number, of_episode in enumerate(laid_out):
+        rows += of_episode
+        owners += [number] * len(of_episode)
+    turn_ids = [torch.tensor(row.turn_ids) for row in rows]
+    logprobs = [torch.tensor(row.logprobs) for row in rows]
     return Sequences(
         rows,
         [episodes[owner] for owner in owners],
         torch.tensor(owners, device=device),
-        pad([torch.tensor(row.turn_ids) for row in rows], NOT_SAMPLED, pad_to_multiple_of=TILE).to(
-            device
-        ),
-        pad([torch.tensor(row.logprobs) for row in rows], pad_to_multiple_of=TILE).to(device),
+        pad(turn_ids, NOT_SAMPLED, pad_to_multiple_of=TILE).to(device),
+        pad(logprobs, pad_to_multiple_of=TILE).to(device),
     )
 
 
@@ -87,15 +90,18 @@ def trajectories_of(
     `values` are the critic's, (B, L + 1); `kl_rewards` (B, L); `state_values` the mean return of
     the Monte Carlo continuations from each turn of each episode, if there are any.
     """
-    device, rows = values.device, range(len(sequences.rows))
-    rewards = torch.zeros(len(rows), int(sequences.turn_ids.max()) + 1, device=device)
-    states, numbers = torch.zeros_like(rewards, dtype=torch.int64), dict[Any, int]()
-    turn_values, seams = torch.zeros_like(rewards), torch.zeros_like(rewards, dtype=torch.bool)
+    device = values.device
+    turns = int(sequences.turn_ids.max()) + 1
+    rewards = torch.zeros(len(sequences.rows), turns, device=device)
+    states = torch.zeros_like(rewards, dtype=torch.int64)
+    numbers: dict[Any, int] = {}
+    turn_values = torch.zeros_like(rewards)
+    seams = torch.zeros_like(rewards, dtype=torch.bool)
     scales = {task.name: task.environment.reward_scale for task in args.tasks}
-    for row, sequence, episode, owner in zip(
-        rows, sequences.rows, sequences.episodes, sequences.episode_ids.tolist(), strict=True
-    ):
-        scale, steps = scales[episode.level.environment], episode.steps
+    owners = sequences.episode_ids.tolist()
+    for row, (sequence, episode) in enumerate(zip(sequences.rows, sequences.episodes, strict=True)):
+        scale = scales[episode.level.environment]
+        steps = episode.steps
         for turn in set(sequence.turn_ids) - {NOT_SAMPLED}:
             played = steps[turn]
             if isinstance(played, PlayedSummary):
@@ -106,31 +112,26 @@ def trajectories_of(
             )
             rewards[row, turn] = (played.reward + penalty) * scale
             if args.advantage == "gigpo":
-                states[row, turn] = numbers.setdefault(
-                    state_key(episode.level, played.turn), len(numbers)
-                )
+                key = state_key(episode.level, played.turn)
+                states[row, turn] = numbers.setdefault(key, len(numbers))
             if state_values:
-                turn_values[row, turn] = state_values[owner][turn] * scale
-    ends = torch.tensor([len(sequence.prompt.ids) for sequence in sequences.rows], device=device)
-    with_end = torch.tensor(
-        [sequence.ends_with_observation for sequence in sequences.rows], device=device
-    )
+                turn_values[row, turn] = state_values[owners[row]][turn] * scale
+    ends = [len(sequence.prompt.ids) for sequence in sequences.rows]
+    last_values = values.gather(1, torch.tensor(ends, device=device)[:, None]).squeeze(1)
+    with_end = [sequence.ends_with_observation for sequence in sequences.rows]
+    terminated = [episode.terminated for episode in sequences.episodes]
+    truncated = [episode.truncated for episode in sequences.episodes]
+    groups = [episode.level.group for episode in sequences.episodes]
     return Trajectories(
         turn_ids=sequences.turn_ids,
         turn_rewards=rewards,
-        terminated=torch.tensor(
-            [episode.terminated for episode in sequences.episodes], device=device
-        ),
-        truncated=torch.tensor(
-            [episode.truncated for episode in sequences.episodes], device=device
-        ),
+        terminated=torch.tensor(terminated, device=device),
+        truncated=torch.tensor(truncated, device=device),
         values=values,
         kl_rewards=kl_rewards,
-        bootstrap_values=values.gather(1, ends[:, None]).squeeze(1) * with_end,
+        bootstrap_values=last_values * torch.tensor(with_end, device=device),
         episode_ids=sequences.episode_ids,
-        group_ids=torch.tensor(
-            [episode.level.group for episode in sequences.episodes], device=device
-        ),
+        group_ids=torch.tensor(groups, device=device),
         turn_states=states if args.advantage == "gigpo" else None,
         turn_values=turn_values if state_values else None,
         seams=seams if seams.any() else None,
@@ -176,21 +177,19 @@ def policy_loss(
     `weights`, (R, L), are those of tokens in the mean over the mini-batch. `found` has the present
     policy's `logprobs` and `entropies`, (R, W), where W ≤ L is the width of the longest row.
     """
-    logprobs, width = found["logprobs"], found["logprobs"].shape[1]
+    logprobs = found["logprobs"]
+    width = logprobs.shape[1]
     weights = weights[:, :width]
     turn_ids = experience.sequences.turn_ids[rows, :width]
     trained = experience.advantages.mask[rows, :width]
-    old = (
-        logprobs.detach()
-        if experience.old_logprobs is None
-        else experience.old_logprobs[rows, :width]
-    )
-    # Vanilla PPO's observations are in no turn, and count as sampled.
-    of_turns = (
-        turn_ids
-        if args.masks_observations
-        else torch.where(trained, turn_ids.clamp(min=0), NOT_SAMPLED)
-    )
+    if experience.old_logprobs is None:
+        old = logprobs.detach()
+    else:
+        old = experience.old_logprobs[rows, :width]
+    of_turns = turn_ids
+    if not args.masks_observations:
+        # Vanilla PPO's observations are in no turn, and count as sampled.
+        of_turns = torch.where(trained, turn_ids.clamp(min=0), NOT_SAMPLED)
     ratios = losses.probability_ratios(logprobs, old, of_turns, args.ratio_level)
     advantages = experience.advantages.advantages[rows, :width]
     if args.policy_loss == "cispo":

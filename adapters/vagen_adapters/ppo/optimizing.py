@@ -52,18 +52,12 @@ class OptimizingTrainer(SavingTrainer):
         """AdamW, or what `optim` names, with the critic's own learning rate."""
         if self.optimizer is None:
             cls, options = self.get_optimizer_cls_and_kwargs(self.args)
-            policy, critic = self.model.trainable(critic=False), self.model.trainable(critic=True)
+            decay = self.args.weight_decay
+            policy = self.model.trainable(critic=False)
+            critic = self.model.trainable(critic=True)
             groups = [
-                {
-                    "params": policy,
-                    "lr": self.args.learning_rate,
-                    "weight_decay": self.args.weight_decay,
-                },
-                {
-                    "params": critic,
-                    "lr": self.args.critic_learning_rate,
-                    "weight_decay": self.args.weight_decay,
-                },
+                {"params": policy, "lr": self.args.learning_rate, "weight_decay": decay},
+                {"params": critic, "lr": self.args.critic_learning_rate, "weight_decay": decay},
             ]
             self.optimizer = cls([group for group in groups if group["params"]], **options)
         return self.optimizer
@@ -76,7 +70,8 @@ class OptimizingTrainer(SavingTrainer):
         """
         if self.args.log_gradient_norms:
             self._record(gradient_norms(self.model.policy))
-        clip, most = self.accelerator.clip_grad_norm_, self.args.max_grad_norm
+        clip = self.accelerator.clip_grad_norm_
+        most = self.args.max_grad_norm
         if not self.is_deepspeed_enabled and self.args.critic_kind != "none":
             of_critic = float(clip(self.model.trainable(critic=True), most))
             self._record({"critic/grad_norm": of_critic})
@@ -85,7 +80,8 @@ class OptimizingTrainer(SavingTrainer):
 
     def _get_grad_norm(self, model: Any, grad_norm: Any = None) -> Any:
         norm = super()._get_grad_norm(model, grad_norm)
-        finite, self._finite_gradients = self._finite_gradients and math.isfinite(float(norm)), True
+        finite = self._finite_gradients and math.isfinite(float(norm))
+        self._finite_gradients = True
         if self.accelerator.scaler is None:  # a scaler of float16 skips such updates itself
             self._skip_unless(finite, model)
         return norm
@@ -97,11 +93,9 @@ class OptimizingTrainer(SavingTrainer):
         if finite:
             return
         if self.is_deepspeed_enabled or self._skipped_in_a_row == MOST_SKIPPED:
-            times = (
-                "which DeepSpeed can't skip"
-                if self.is_deepspeed_enabled
-                else f"{MOST_SKIPPED} in a row"
-            )
+            times = f"{MOST_SKIPPED} in a row"
+            if self.is_deepspeed_enabled:
+                times = "which DeepSpeed can't skip"
             raise TrainingDataError(
                 f"the gradients of update {self.state.global_step} aren't finite, {times}; "
                 f"{GO_BACK}"

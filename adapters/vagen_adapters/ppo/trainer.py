@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 from transformers import EarlyStoppingCallback
 
-from vagen_adapters.errors import TrainingConfigError, TrainingDataError
+from vagen_adapters.errors import TrainingConfigError
 from vagen_adapters.ppo import checkpoints, losses, metrics, watching
 from vagen_adapters.ppo.actor_critic import ActorCritic
 from vagen_adapters.ppo.chat_encoder import ChatEncoder
@@ -31,31 +31,21 @@ from vagen_adapters.ppo.distributed import (
     with_reduction,
 )
 from vagen_adapters.ppo.episodes import PPOEpisode
-from vagen_adapters.ppo.estimators import ESTIMATORS, IN_GROUPS
+from vagen_adapters.ppo.estimating import EstimatingTrainer
 from vagen_adapters.ppo.experience import (
     Experience,
-    Sequences,
     policy_loss,
-    sampler_correction,
-    sequences_of,
     shortest_first,
-    trajectories_of,
 )
 from vagen_adapters.ppo.family_checks import check_model, vision_cache_for
-from vagen_adapters.ppo.generation import TILE, model_inputs
 from vagen_adapters.ppo.introspection import base_of
 from vagen_adapters.ppo.layout_check import check_layout
 from vagen_adapters.ppo.metrics import mean
-from vagen_adapters.ppo.optimizing import GO_BACK, OptimizingTrainer
-from vagen_adapters.ppo.packing import Advantages, trained_tokens
-from vagen_adapters.ppo.reasoning import credit_words
 from vagen_adapters.ppo.rollout import Progress
 from vagen_adapters.ppo.rollout_worker import RolloutWorker, seed_of
 from vagen_adapters.ppo.samplers import MakeSampler
-from vagen_adapters.ppo.scoring import Nucleus
 from vagen_adapters.ppo.start_checks import check_sharding, check_start
 from vagen_adapters.ppo.stopping import StopRequest
-from vagen_adapters.ppo.trajectories import Trajectories
 from vagen_adapters.ppo.turn_scores import Score
 from vagen_adapters.ppo.watching import Watch
 from vagen_envs.errors import did_you_mean
@@ -69,7 +59,7 @@ VISION_CACHE = 2**30
 """Bytes of each process for cached features of frozen vision towers."""
 
 
-class MultiTurnPPOTrainer(OptimizingTrainer):
+class MultiTurnPPOTrainer(EstimatingTrainer):
     """Trains a vision-language policy on environments that are played in turns.
 
     Args:
@@ -99,9 +89,6 @@ class MultiTurnPPOTrainer(OptimizingTrainer):
             ten updates in a row.
     """
 
-    args: MultiTurnPPOConfig
-    model: ActorCritic
-
     actor_critic_class: type[ActorCritic] = ActorCritic
     _tag_names = ["trl", "multi-turn-ppo"]  # noqa: RUF012 - TRL's name and form
     _name = "Multi-turn PPO"
@@ -124,7 +111,8 @@ class MultiTurnPPOTrainer(OptimizingTrainer):
         self.stop_request = StopRequest()
         # Off while Trainer looks: its callback would make checkpoints between the updates of a
         # rollout.
-        ends_on_signals, args.enable_jit_checkpoint = args.enable_jit_checkpoint, False
+        ends_on_signals = args.enable_jit_checkpoint
+        args.enable_jit_checkpoint = False
         if ends_on_signals:
             self.stop_request.listen()
         try:
@@ -147,13 +135,13 @@ class MultiTurnPPOTrainer(OptimizingTrainer):
         check_layout(self.encoder)
         self._check_callbacks(callbacks or [], args)
         actor_critic = load_actor_critic(self.actor_critic_class, model, args)
+        # Trainer asks for data: one batch of nothing for each update.
+        rows = args.max_steps * args.world_size * args.per_device_train_batch_size
         super().__init__(
             model=actor_critic,
             args=args,
             data_collator=lambda steps: steps[0],
-            # Trainer asks for data: one batch of numbers for each update.
-            train_dataset=[{}]
-            * (args.max_steps * args.world_size * args.per_device_train_batch_size),
+            train_dataset=[{}] * rows,
             eval_dataset=[{}],
             processing_class=self.encoder.tokenizer,
             callbacks=callbacks,
@@ -188,7 +176,8 @@ class MultiTurnPPOTrainer(OptimizingTrainer):
             )
 
     def _check_metric(self) -> None:
-        asked, known = self.args.metric_for_best_model, list(self.measure([]))
+        asked = self.args.metric_for_best_model
+        known = list(self.measure([]))
         # of each source there is one more, such as success/vagen/Sokoban-v0
         if asked and asked.removeprefix("eval_").partition("/")[0] not in known:
             raise TrainingConfigError(
@@ -226,9 +215,8 @@ class MultiTurnPPOTrainer(OptimizingTrainer):
         self.worker.level_sampler.update(ended)
         self._record(self.worker.level_sampler.metrics())
         sampled = sum(len(step.reply.ids) for episode in episodes for step in episode.new_steps)
-        self._record(
-            {"generation/tokens_per_second": sampled / max(clock.spent["generation"], 1e-9)}
-        )
+        seconds = max(clock.spent["generation"], 1e-9)
+        self._record({"generation/tokens_per_second": sampled / seconds})
         state_values: list[list[float]] = []
         if self.args.continuations:
             kept, state_values = self.worker.play_continuations(kept, number)
@@ -254,9 +242,10 @@ class MultiTurnPPOTrainer(OptimizingTrainer):
             self.watch("rollout", number, few, lambda each: watching.turns_of(each, experience))
         if many := self.args.log_completions:
             rows = []
-            for name, each in watching.few_of(episodes, self.args.seed, number, many).items():
-                turns = watching.turns_of(each, experience)
-                rows += completions_of(self.state.global_step, name, each, turns)
+            few = watching.few_of(episodes, self.args.seed, number, many)
+            for name, episode in few.items():
+                turns = watching.turns_of(episode, experience)
+                rows += completions_of(self.state.global_step, name, episode, turns)
             log_completions(self.callback_handler.callbacks, rows)
 
     def _between_turns(self) -> None:
@@ -269,90 +258,11 @@ class MultiTurnPPOTrainer(OptimizingTrainer):
             number = self.state.global_step // self.args.steps_per_rollout
             self.show_progress(number, self.worker.rollout.progress)
 
-    @torch.no_grad()
-    def _make_experience(
-        self, episodes: Sequence[PPOEpisode], state_values: Sequence[Sequence[float]]
-    ) -> Experience:
-        args = self.args
-        # Verlog gives the observation after a truncated episode a value; VAGEN takes 0 at every
-        # end.
-        verlog = args.advantage == "dual_discount_gae"
-        sequences = sequences_of(episodes, args.context_policy, args.device, with_end=verlog)
-        needs_reference = bool(args.kl_coef or args.kl_loss_coef)
-        wanted = ["values"] * (args.critic_kind != "none") + [
-            "reference_logprobs"
-        ] * needs_reference
-        # A rollout's only update finds the log-probabilities itself: nothing has changed the policy
-        # before it.
-        if args.steps_per_rollout > 1 or wanted or args.sampler_correction != "none":
-            wanted += ["logprobs", "log_shares"]
-        scores = self._scores(sequences, wanted)
-        logprobs, reference = scores.get("logprobs"), scores.get("reference_logprobs")
-        if logprobs is not None and (broken := int((~logprobs.isfinite()).any(1).sum())):
-            raise TrainingDataError(
-                f"{broken} of {len(logprobs)} sequences have log-probabilities that aren't "
-                f"finite; {GO_BACK}"
-            )
-        kl_rewards = None
-        if logprobs is not None and reference is not None and args.kl_coef:
-            kl_rewards = -args.kl_coef * losses.kl_estimates(logprobs, reference, "k1")
-        batch = trajectories_of(sequences, args, scores["values"], kl_rewards, state_values)
-        advantages = self.estimate_advantages(batch)
-        self._record(metrics.of_scores(batch, advantages, logprobs, reference))
-        if logprobs is not None:
-            gaps = losses.sampler_gaps(logprobs, scores["log_shares"], sequences.sampled_logprobs)
-            self._record({"policy/sampler_gap": float(gaps[batch.mask].mean())})
-        if args.advantage not in IN_GROUPS:
-            advantages = advantages.whitened()
-        advantages = self.assign_credit(advantages, sequences)
-        correction, figures = sampler_correction(sequences, logprobs, args.sampler_correction)
-        self._record(figures)
-        return Experience(sequences, logprobs, reference, scores["values"], advantages, correction)
-
-    def _scores(self, sequences: Sequences, want: Sequence[str]) -> dict[str, Tensor]:
-        """Log-probabilities, (B, L), and values, (B, L + 1); each process scores its share."""
-        device, (rows, length) = self.args.device, sequences.turn_ids.shape
-        found = {
-            name: torch.zeros(rows, length + (name == "values"), device=device)
-            for name in ("values", *want)
-        }
-        if not want:
-            return found
-        wanted_tokens = trained_tokens(
-            sequences.turn_ids, with_observations=not self.args.masks_observations
-        )
-        self.model_wrapped.eval()
-        size = self.args.per_device_train_batch_size
-        for part, own in own_parts(
-            self.accelerator, shortest_first(sequences, torch.arange(rows)), size
-        ):
-            with self.accelerator.autocast():
-                scores = self._forward(sequences, part, want, wanted_tokens)
-            for name in want if own else ():
-                found[name][part, : scores[name].shape[1]] = scores[name]
-        if self.accelerator.num_processes > 1:
-            found = {name: self.accelerator.reduce(tensor, "sum") for name, tensor in found.items()}
-        return found
-
     # -- what a subclass may replace ---------------------------------------------------------------
 
     def select(self, episodes: list[PPOEpisode]) -> list[PPOEpisode]:
         """The episodes of a rollout to train on, whole groups of them."""
         return episodes
-
-    def estimate_advantages(self, batch: Trajectories) -> Advantages:
-        """Advantages and the critic's targets."""
-        return ESTIMATORS[self.args.advantage](batch, **self.args.advantage_settings)
-
-    def assign_credit(self, advantages: Advantages, sequences: Sequences) -> Advantages:
-        """The advantages of single tokens, after whitening."""
-        if self.args.reasoning_credit == "turn":
-            return advantages
-        advantages, truths = credit_words(
-            advantages, sequences.rows, sequences.episodes, self.encoder
-        )
-        self._record(truths)
-        return advantages
 
     def measure(self, episodes: Sequence[PPOEpisode]) -> dict[str, float]:
         """Figures of an evaluation's episodes; of none their names count."""
@@ -366,9 +276,8 @@ class MultiTurnPPOTrainer(OptimizingTrainer):
         """
         self.before_update(self.state.global_step)
         number, update = divmod(self.state.global_step, self.args.steps_per_rollout)
-        if (
-            self._experience is None
-        ):  # every episode failed or was filtered out: nothing to learn from
+        if self._experience is None:
+            # Every episode failed or was filtered out: there is nothing to learn from.
             return torch.zeros((), device=self.args.device)
         model.train()
         with self.worker.clock("update"):
@@ -390,25 +299,18 @@ class MultiTurnPPOTrainer(OptimizingTrainer):
         if not len(rows):  # fewer sequences were kept than there are mini-batches
             return torch.zeros((), device=self.args.device)
         rows = shortest_first(experience.sequences, rows)
-        mask, value_mask = (
-            experience.advantages.mask[rows],
-            losses.value_weights(
-                experience.advantages.value_mask[rows],
-                experience.sequences.turn_ids[rows],
-                self.args.first_token_value_weight,
-            ),
+        args = self.args
+        turn_ids = experience.sequences.turn_ids[rows]
+        weights = losses.token_weights(experience.advantages.mask[rows], turn_ids, args.loss_level)
+        weights = weights / weights.sum().clamp(min=1)
+        value_weights = losses.value_weights(
+            experience.advantages.value_mask[rows], turn_ids, args.first_token_value_weight
         )
-        weights = losses.token_weights(
-            mask, experience.sequences.turn_ids[rows], self.args.loss_level
-        )
-        weights, value_weights = (part / part.sum().clamp(min=1) for part in (weights, value_mask))
-        sums: dict[str, Tensor] = defaultdict(lambda: torch.zeros((), device=self.args.device))
+        value_weights = value_weights / value_weights.sum().clamp(min=1)
+        sums: dict[str, Tensor] = defaultdict(lambda: torch.zeros((), device=args.device))
         world = self.accelerator.num_processes
-        parts = list(
-            own_parts(
-                self.accelerator, torch.arange(len(rows)), self.args.per_device_train_batch_size
-            )
-        )
+        size = args.per_device_train_batch_size
+        parts = list(own_parts(self.accelerator, torch.arange(len(rows)), size))
         for part, own in with_reduction(self.accelerator, self.model_wrapped, parts):
             with self.accelerator.autocast():
                 loss, terms = self._loss(
@@ -418,9 +320,8 @@ class MultiTurnPPOTrainer(OptimizingTrainer):
                     value_weights[part] * own,
                     only_critic=only_critic,
                 )
-            self.accelerator.backward(
-                loss * world
-            )  # gradients are averaged over processes, and parts are shares
+            # Gradients are averaged over processes, and parts are shares.
+            self.accelerator.backward(loss * world)
             for name, entry in {"loss": loss.detach(), **terms}.items():
                 sums[name] += entry
         total = sums.pop("loss")
@@ -457,49 +358,14 @@ class MultiTurnPPOTrainer(OptimizingTrainer):
         if not only_critic:
             loss, terms = policy_loss(experience, args, rows, weights, found)
         if "values" in found:
-            values, width = found["values"], found["values"].shape[1]
-            old, returns = (
-                experience.old_values[rows, :width],
-                experience.advantages.returns[rows, :width],
-            )
+            values = found["values"]
+            width = values.shape[1]
+            old = experience.old_values[rows, :width]
+            returns = experience.advantages.returns[rows, :width]
             errors = losses.value_losses(values, old, returns, args.value_clip)
             terms["critic/loss"] = (errors * value_weights[:, :width]).sum()
             loss = loss + terms["critic/loss"]
         return loss, {name: entry.detach() for name, entry in terms.items()}
-
-    # -- passes through the model ------------------------------------------------------------------
-
-    def _forward(
-        self,
-        sequences: Sequences,
-        rows: Tensor,
-        want: Sequence[str],
-        mask: Tensor,
-        detach_backbone: bool = False,
-    ) -> dict[str, Tensor]:
-        """The outputs for R rows, as wide as the longest; `mask` is (B, L). See
-        `ActorCritic.forward`.
-        """
-        args, prompts = self.args, [sequences.rows[row].prompt for row in rows.tolist()]
-        inputs = model_inputs(
-            prompts, self.encoder, args.device, multiple=TILE, vision_cache=self.model.vision_cache
-        )
-        if "values" in want:
-            inputs |= self.model.critic_inputs(
-                [shown for prompt in prompts for shown in prompt.shown]
-            )
-        found: dict[str, Tensor] = self.model_wrapped(
-            inputs,
-            want,
-            temperature=args.temperature,
-            # Vanilla PPO trains on observations, image tokens included, so none are forbidden.
-            forbidden_ids=self.encoder.forbidden_ids if args.masks_observations else (),
-            mask=mask[rows, : inputs["input_ids"].shape[1]],
-            detach_backbone=detach_backbone,
-            entropies_teach=args.entropy_coef != 0,
-            nucleus=Nucleus(args.top_p, self.encoder.forbidden_ids),
-        )
-        return found
 
     # -- what Trainer asks for ---------------------------------------------------------------------
 
@@ -526,13 +392,13 @@ class MultiTurnPPOTrainer(OptimizingTrainer):
         if self.watch is not None and self.accelerator.is_main_process:
             named = {str(number): episode for number, episode in enumerate(episodes)}
             self.watch("evaluation", self.state.global_step, named, watching.turns_of)
-        found = {
-            f"{metric_key_prefix}_{name}": entry for name, entry in self.measure(episodes).items()
-        }
+        measured = self.measure(episodes)
+        found = {f"{metric_key_prefix}_{name}": entry for name, entry in measured.items()}
         self.worker.rest()
         self.log(dict(found))
         if self.args.eval_rollouts:  # the curve, and the model if no earlier evaluation was as good
-            folder, is_main = Path(str(self.args.output_dir)), self.args.should_save
+            folder = Path(str(self.args.output_dir))
+            is_main = self.args.should_save
             with checkpoints.writing(folder):
                 if checkpoints.write_curve(folder, self.state.log_history, is_main=is_main):
                     checkpoints.replace_best(folder, self.save_model, is_main=is_main)
