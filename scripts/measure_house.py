@@ -37,7 +37,7 @@ NOT_CODE = {
     tokenize.ENCODING,
     tokenize.ENDMARKER,
 }
-COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+Comprehension = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 REGEX = re.compile(r"\\[bBdDsSwW](?![a-z])|\(\?[:=!<]|\[[^\]]+\][*+?{]|\)[*+?]|\.[*+]")
 """What only a regular expression has: classes, groups that look around, repetitions."""
@@ -104,13 +104,22 @@ def measures(files: list[File]) -> Iterator[tuple[str, str]]:
     complex_ones = len(complex_functions(files))
     tokens = sum(len(file.code) for file in files)
     code_lines = sum(file.code_lines for file in files)
-    nested = sum(_nested_comprehensions(file.tree) for file in files)
+    comprehensions = [node for file in files for node in _comprehensions(file.tree)]
+    nested = sum(map(_holds_another, comprehensions))
+    flat = sum(len(node.generators) > 1 for node in comprehensions)
     pairs = sum(_tuple_assignments(file.tree) for file in files)
     comments = sum(file.comment_lines for file in files)
     yield "functions of complexity D or worse", f"{complex_ones}"
     yield "  of 100 functions", f"{100 * complex_ones / functions:.1f}"
     yield "tokens per line of code", f"{tokens / code_lines:.1f}"
-    yield "nested comprehensions per 1,000 lines of code", f"{1000 * nested / code_lines:.1f}"
+    yield (
+        "comprehensions around others per 1,000 lines of code",
+        f"{1000 * nested / code_lines:.1f}",
+    )
+    yield (
+        "comprehensions with several `for`s per 1,000 lines of code",
+        f"{1000 * flat / code_lines:.1f}",
+    )
     yield "tuple assignments per 1,000 lines of code", f"{1000 * pairs / code_lines:.1f}"
     yield (
         "comments and docstrings of constants per 100 lines of code",
@@ -171,15 +180,15 @@ def _lines_of(node: ast.stmt) -> range:
     return range(node.lineno, (node.end_lineno or node.lineno) + 1)
 
 
-def _nested_comprehensions(tree: ast.AST) -> int:
-    """Comprehensions within others, and those with several `for`."""
-    count = 0
+def _comprehensions(tree: ast.AST) -> Iterator[Comprehension]:
     for node in ast.walk(tree):
-        if not isinstance(node, COMPREHENSIONS):
-            continue
-        inner = any(isinstance(each, COMPREHENSIONS) for each in ast.walk(node) if each is not node)
-        count += inner or len(node.generators) > 1
-    return count
+        if isinstance(node, Comprehension):
+            yield node
+
+
+def _holds_another(node: Comprehension) -> bool:
+    """Whether another comprehension stands in it."""
+    return any(inner is not node for inner in _comprehensions(node))
 
 
 def _tuple_assignments(tree: ast.AST) -> int:
