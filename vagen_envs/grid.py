@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 from abc import abstractmethod
 from collections.abc import Sequence
 from importlib.resources import files
@@ -46,14 +47,9 @@ def symmetries(height: int, width: int, stride: int = 0) -> NDArray[np.intp]:
     board = np.arange(height * (stride or width)).reshape(height, -1)[:, :width]
     turned = [np.rot90(board, k) for k in range(4)]
     lying = (min(height, width), max(height, width))
-    return np.array(
-        [
-            image.ravel()
-            for each in turned
-            for image in (each, each[:, ::-1])
-            if image.shape == lying
-        ]
-    )
+    mirrored = [image[:, ::-1] for image in turned]
+    images = itertools.chain.from_iterable(zip(turned, mirrored, strict=True))
+    return np.array([image.ravel() for image in images if image.shape == lying])
 
 
 def canonical(cells: bytes, height: int, width: int, stride: int = 0) -> bytes:

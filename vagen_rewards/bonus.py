@@ -77,8 +77,9 @@ def remaining(
     left = turns - turn.index - 1
     if not (turn.terminated and turn.success and left > 0):
         return ()
-    paid = [term.value for each in earlier for term in each.rewards if term.name in OURS]
-    total = math.fsum([*paid, *(term.value for term in terms)])
+    paid = [term for paid_turn in earlier for term in paid_turn.rewards]
+    ours = [term for term in paid if term.name in OURS]
+    total = math.fsum(term.value for term in (*ours, *terms))
     # A solved episode is never fined for what its words cost before.
     value = max(0.0, total / (len(earlier) + 1)) * left
     return (RewardTerm(REMAINING, value),) if value else ()

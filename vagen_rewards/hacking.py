@@ -140,7 +140,8 @@ def rewarded_sentences(
     table: dict[str, RewardedSentence] = {}
     for turn, scored in zip(turns, scores, strict=True):
         for part, score in scored.by_part():
-            text = turn.parsed.observation if part == "grounding" else turn.parsed.prediction
+            is_grounding = part == "grounding"
+            text = turn.parsed.observation if is_grounding else turn.parsed.prediction
             for sentence in dict.fromkeys(sentences(text or "")):
                 row = table.setdefault(sentence, RewardedSentence(sentence))
                 row.count += 1
@@ -150,7 +151,11 @@ def rewarded_sentences(
     states = [turn.before for turn in turns]
     for row in rows:
         known = [state for state in states if state.kind in row.kinds]
-        sample = known[:: max(1, len(known) // probes)][:probes]
-        found = [judge.score(Statement("grounding", row.sentence, state)) for state in sample]
-        row.truth_rate = sum((each.value or 0.0) >= 0.7 for each in found) / len(found)
+        every = max(1, len(known) // probes)
+        sample = known[::every][:probes]
+        true_of = 0
+        for state in sample:
+            score = judge.score(Statement("grounding", row.sentence, state))
+            true_of += (score.value or 0.0) >= 0.7
+        row.truth_rate = true_of / len(sample)
     return rows

@@ -9,6 +9,7 @@ The wrapper, the trainer, every adapter and the command line use this one object
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import json
 import threading
@@ -84,9 +85,10 @@ class ReasoningReward:
         per_turn: bool = False,
         env_options: Mapping[str, Any] | None = None,
     ) -> None:
-        self.judge = (
-            RuleJudge() if judge is None else make_judge(judge) if isinstance(judge, str) else judge
-        )
+        if judge is None:
+            self.judge: Judge = RuleJudge()
+        else:
+            self.judge = make_judge(judge) if isinstance(judge, str) else judge
         if weighting not in ("contrast", "plain"):
             raise JudgeConfigError(
                 f"weighting {weighting!r} is not known; use 'contrast' or 'plain'"
@@ -101,7 +103,9 @@ class ReasoningReward:
             "grounding": float(beta_grounding),
             "world_modeling": float(beta_world_modeling),
         }
-        self.gate, self.weighting, self.per_turn = gate, weighting, per_turn
+        self.gate = gate
+        self.weighting = weighting
+        self.per_turn = per_turn
         self.penalty = penalty_of(penalty)
         self.env_options = dict(env_options or {})
 
@@ -124,7 +128,8 @@ class ReasoningReward:
         betas = {f"beta_{part}": said.pop(part) for part in PARTS if part in said}
         if betas and len(betas) < len(PARTS):  # one part alone is named: the other isn't paid
             betas = {f"beta_{part}": betas.get(f"beta_{part}", 0.0) for part in PARTS}
-        judge, llm = said.pop("judge", None), said.pop("llm", {})
+        judge = said.pop("judge", None)
+        llm = said.pop("llm", {})
         made = make_judge(judge, **llm) if isinstance(judge, str) else judge
         reward = cls(made, **betas, **said)
         return reward if env is None else reward.of(env)
@@ -133,12 +138,11 @@ class ReasoningReward:
         """The same reward, judge and memory for the turns of this environment, or of one with these
         options.
         """
-        twin = type(self).__new__(type(self))
-        twin.__dict__.update(self.__dict__)
-        options = (
-            env if isinstance(env, Mapping) else dataclasses.asdict(cast(Any, env.unwrapped).config)
-        )
-        twin.env_options = dict(options)
+        twin = copy.copy(self)
+        if isinstance(env, Mapping):
+            twin.env_options = dict(env)
+        else:
+            twin.env_options = dataclasses.asdict(cast(Any, env.unwrapped).config)
         return twin
 
     def describe(self) -> dict[str, Any]:
@@ -191,7 +195,8 @@ class ReasoningReward:
         else:
             made = self._statements(turn)
             scored = self._asked(made, self._scores)
-            scores = TurnScores(**dict(zip([each.part for each in made], scored, strict=True)))
+            parts = [statement.part for statement in made]
+            scores = TurnScores(**dict(zip(parts, scored, strict=True)))
         return self.with_scores(turn, scores, earlier), scores
 
     async def paid_all(self, turns: Sequence[Turn]) -> list[tuple[Turn, TurnScores]]:
@@ -199,9 +204,10 @@ class ReasoningReward:
         at once.
         """
         asked = [self._statements(turn) for turn in turns]
-        flat = [statement for each in asked for statement in each]
+        flat = [statement for of_turn in asked for statement in of_turn]
         contrast = self.weighting == "contrast"
-        found = iter(await (self._readings(flat) if contrast else self._scores(flat)))
+        answers: Any = await (self._readings(flat) if contrast else self._scores(flat))
+        found = iter(answers)
         paid: list[tuple[Turn, TurnScores]] = []
         episode: list[Turn] = []
         for turn, made in zip(turns, asked, strict=True):
@@ -235,9 +241,8 @@ class ReasoningReward:
     def _statements(self, turn: Turn) -> list[Statement]:
         if self.gate and not passes(turn):
             return []
-        return [
-            each for each in statements_of(turn, self.judge.needs_pictures) if self.betas[each.part]
-        ]
+        all_of_turn = statements_of(turn, self.judge.needs_pictures)
+        return [statement for statement in all_of_turn if self.betas[statement.part]]
 
     def _weighed(
         self,
@@ -296,9 +301,11 @@ class ReasoningReward:
             terms.append(RewardTerm(REPETITION, share * fine))
         if budget is not None:
             terms += remaining(turn, terms, earlier, budget.turns)
-        kept = {name: value for name, value in turn.metrics.items() if name not in _OWN}
-        rewards = (*(term for term in turn.rewards if term.name not in OURS), *terms)
-        return dataclasses.replace(turn, rewards=rewards, metrics={**kept, **metrics})
+        other_metrics = {name: value for name, value in turn.metrics.items() if name not in _OWN}
+        other_terms = [term for term in turn.rewards if term.name not in OURS]
+        return dataclasses.replace(
+            turn, rewards=(*other_terms, *terms), metrics={**other_metrics, **metrics}
+        )
 
 
 _OWN = frozenset(

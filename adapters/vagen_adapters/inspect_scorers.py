@@ -120,19 +120,20 @@ def reasoning(
         found: dict[str, list[float | None]] = {part: [] for part in PARTS}
         last = "no reply contains an observation or a prediction"
         owed: dict[str, float] = {}
-        for paid, each in await reward.paid_all(turns):
-            for term in (term for term in paid.rewards if term.name in OURS):
-                owed[term.name] = owed.get(term.name, 0.0) + term.value
-            for part, verdict in each.by_part():
+        for paid, scores in await reward.paid_all(turns):
+            for term in paid.rewards:
+                if term.name in OURS:
+                    owed[term.name] = owed.get(term.name, 0.0) + term.value
+            for part, verdict in scores.by_part():
                 found[part].append(verdict.value)
-                last = last if verdict.scored else verdict.reason
+                if not verdict.scored:
+                    last = verdict.reason
         known: dict[str, list[float]] = {}
         for name, values in found.items():
             known[name] = [value for value in values if value is not None]
         if not any(known.values()):
-            return Score.unscored(
-                reason="grader_failed" if any(found.values()) else "no_response", explanation=last
-            )
+            reason = "grader_failed" if any(found.values()) else "no_response"
+            return Score.unscored(reason=reason, explanation=last)
         means = {
             part: math.fsum(values) / len(values) if values else math.nan
             for part, values in known.items()

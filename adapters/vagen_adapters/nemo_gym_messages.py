@@ -61,7 +61,6 @@ def reply_of(response: NeMoGymResponse, with_reasoning: bool) -> str:
     text: str = extract_text(response)
     if not with_reasoning or "<think>" in text:
         return text
-    thought = "".join(
-        part.text for item in response.output if item.type == "reasoning" for part in item.summary
-    )
+    summaries = [item.summary for item in response.output if item.type == "reasoning"]
+    thought = "".join([part.text for summary in summaries for part in summary])
     return f"<think>{thought}</think>{text}" if thought else text

@@ -199,10 +199,7 @@ def _user(now: Observation) -> Message:
 
 
 def _pictures(messages: Sequence[Message]) -> list[Any]:
-    parts = [
-        part
-        for message in messages
-        if isinstance(message["content"], list)
-        for part in message["content"]
-    ]
+    contents = [message["content"] for message in messages]
+    in_parts = [content for content in contents if isinstance(content, list)]
+    parts = [part for content in in_parts for part in content]
     return [part["image"] for part in parts if part["type"] == "image"]

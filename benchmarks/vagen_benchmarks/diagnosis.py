@@ -292,9 +292,11 @@ def _shares(sums: NDArray[np.float64]) -> NDArray[np.float64]:
     def over(above: Any, below: Any) -> Any:
         return np.divide(above, below, out=np.zeros_like(above), where=below > 0)
 
-    with_picture, with_text = over(lost_image, turns_image), over(lost_text, turns_text)
+    with_picture = over(lost_image, turns_image)
+    with_text = over(lost_text, turns_text)
     perception = np.maximum(0, with_picture - with_text)
-    rest, wrong = with_picture - perception, over(unforeseen, foretold)
+    rest = with_picture - perception
+    wrong = over(unforeseen, foretold)
     parts = np.array([perception, rest * wrong, rest * (1 - wrong), over(unread, turns_image)])
     causes = over(parts, np.broadcast_to(parts.sum(axis=0), parts.shape))
     return np.moveaxis(np.array([*causes, with_picture, with_text]), 0, -1)

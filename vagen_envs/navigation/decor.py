@@ -96,14 +96,15 @@ def _landscape(stream: HashStream) -> Texture:
     far = np.array([stream.uniform(0.3, 0.9) for _ in range(3)])
     light = _HEIGHT[..., None]
     picture = sky * light + far * (1.0 - light) + np.zeros((_SIDE, _SIDE, 3))
-    x, y = stream.uniform(0.2, 0.8), stream.uniform(0.65, 0.85)
-    picture[(_ACROSS - x) ** 2 + (_HEIGHT - y) ** 2 < 0.006] = (0.98, 0.85, 0.45)
+    x = stream.uniform(0.2, 0.8)
+    y = stream.uniform(0.65, 0.85)
+    sun = (_ACROSS - x) ** 2 + (_HEIGHT - y) ** 2 < 0.006
+    picture[sun] = (0.98, 0.85, 0.45)
     for ridge in range(4):
         waves = np.sin(stream.uniform(4, 11) * _ACROSS + stream.uniform(0, 6))
         hills = 0.55 - 0.13 * ridge + 0.07 * waves
-        picture[np.broadcast_to(hills, (_SIDE, _SIDE)) > _HEIGHT] = [
-            stream.uniform(0.1, 0.6) for _ in range(3)
-        ]
+        ridge_colour = [stream.uniform(0.1, 0.6) for _ in range(3)]
+        picture[np.broadcast_to(hills, (_SIDE, _SIDE)) > _HEIGHT] = ridge_colour
     return picture
 
 

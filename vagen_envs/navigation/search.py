@@ -57,13 +57,12 @@ def shortest_path(
             return way
         for action, (i, j) in cells.items():
             following = (cell[0] + i, cell[1] + j)
-            shorter = following not in found or len(way) + 1 < len(found[following][0])
+            cost = len(way) + 1
+            shorter = following not in found or cost < len(found[following][0])
             if shorter and not blocked(pose, action):
-                found[following] = [*way, action], pose.after(action, step)
-                heapq.heappush(
-                    open_cells,
-                    (len(way) + 1 + least(found[following][1]), -len(way) - 1, following),
-                )
+                end = pose.after(action, step)
+                found[following] = ([*way, action], end)
+                heapq.heappush(open_cells, (cost + least(end), -cost, following))
     return None
 
 

@@ -214,13 +214,15 @@ def _measure(urdf: Path) -> dict[str, Any]:
     frames = robot.link_fk(cfg=closed, use_names=True)
     parts = {link.name: _corners(link, frames[link.name], scale) for link in robot.links}
     # Made so that its lowest point is on the floor, as ManiSkill places these cabinets.
-    lift = -min(corners[:, 2].min() for named in parts.values() for corners in named.values())
+    all_corners = [corners for named in parts.values() for corners in named.values()]
+    lift = -np.concatenate(all_corners)[:, 2].min()
     drawers: list[tuple[float, str, Any]] = []
     for joint in slides:
         handles = [corners for name, corners in parts[joint.child].items() if "handle" in name]
         if handles:
             ends = np.concatenate(handles)
-            x, y, z = np.rint((ends.min(0) + ends.max(0)) / 2 + (0, 0, lift)).astype(int).tolist()
+            middle = (ends.min(0) + ends.max(0)) / 2 + (0, 0, lift)
+            x, y, z = np.rint(middle).astype(int).tolist()
             drawers.append((math.dist((x, y, z), NEAR), joint.name, (x, y, z)))
     if not drawers:
         raise ValueError(f"{urdf} has no sliding part with a visual named handle")

@@ -242,17 +242,17 @@ def _draw_stack(
         bodies = _lay_out(stream, spread, _free_of(()), len(all_cubes) != 3, fingers=150)
         if covered and not free_spots([body.at for body in bodies]):
             continue  # what stands on the lowest cube has to go somewhere
-        orders = (
-            _shuffled(stream, cubes) for _ in range(8)
-        )  # cubes that no order suits are laid out anew
-        goal = next((order for order in orders if height < 5 or _within_reach(bodies, order)), ())
+        for _ in range(8):  # cubes that no order suits are laid out anew
+            order = _shuffled(stream, cubes)
+            if height < 5 or _within_reach(bodies, order):
+                goal = order
+                break
     if covered:
         x, y, z = next(body.at for body in bodies if body.name == goal[0])
         bodies = (*bodies, Body(others[0], (x, y, z + CUBE)))
     *lower, top = (say(name) for name in goal)
-    words = stream.choice(_INSTRUCTIONS["stack" if height == 3 else "tower"]).format(
-        bottom=lower[0], middle=lower[-1], top=top, lower=", the ".join(lower)
-    )
+    pattern = stream.choice(_INSTRUCTIONS["stack" if height == 3 else "tower"])
+    words = pattern.format(bottom=lower[0], middle=lower[-1], top=top, lower=", the ".join(lower))
     return ManipulationLevel("stack", bodies, (), None, goal, words, _shuffled(stream, all_cubes))
 
 

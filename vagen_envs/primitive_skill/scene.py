@@ -98,7 +98,8 @@ class ManipulationScene(BaseEnv):  # type: ignore[misc]
         self.agent.reset(torch.tensor([[*HOME_JOINTS, 0.04, 0.04]]))
         for body in self.level.bodies:
             turn = math.radians(body.yaw) / 2
-            self.bodies[body.name].set_pose(_pose(body.at, [math.cos(turn), 0, 0, math.sin(turn)]))
+            upright = [math.cos(turn), 0, 0, math.sin(turn)]
+            self.bodies[body.name].set_pose(_pose(body.at, upright))
         cabinet = self.level.cabinet
         if isinstance(cabinet, Cabinet):
             self.cabinet.set_pose(_pose((cabinet.x, cabinet.front, 0)))

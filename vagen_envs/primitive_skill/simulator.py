@@ -259,6 +259,10 @@ def _turn(quaternion: Floats) -> tuple[int, int, int]:
     """Roll, pitch and yaw in whole degrees."""
     w, x, y, z = quaternion
     roll = math.atan2(2 * (w * x + y * z), 1 - 2 * (x * x + y * y))
-    pitch = math.asin(max(-1.0, min(1.0, 2 * (w * y - z * x))))
+    sine = 2 * (w * y - z * x)
+    pitch = math.asin(max(-1.0, min(1.0, sine)))
     yaw = math.atan2(2 * (w * z + x * y), 1 - 2 * (y * y + z * z))
-    return round(math.degrees(roll)), round(math.degrees(pitch)), round(math.degrees(yaw))
+    whole_roll = round(math.degrees(roll))
+    whole_pitch = round(math.degrees(pitch))
+    whole_yaw = round(math.degrees(yaw))
+    return whole_roll, whole_pitch, whole_yaw

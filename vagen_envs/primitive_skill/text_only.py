@@ -4,6 +4,7 @@ the picture.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator
 
@@ -83,8 +84,7 @@ def _shut(points: list[Vector], opened: int) -> list[str]:
     """
     pairs = [
         (one, other)
-        for one in points
-        for other in points
+        for one, other in itertools.product(points, points)
         if one[1] < other[1] and one[0] == other[0]
     ]
     drawer, handle = pairs[0] if pairs else (points[0], points[1])

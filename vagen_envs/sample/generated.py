@@ -155,9 +155,8 @@ def _references(shapes: Sequence[Shape], kind: str) -> list[tuple[str, Shape]]:
         if measure(first) - measure(second) >= 10:  # pixels, so that it is clear which one is meant
             ways.append((f"the {word} {kind}", first))
     counts = Counter(shape.colour for shape in own)
-    single = sorted(
-        (shape for shape in own if counts[shape.colour] == 1), key=lambda shape: shape.colour
-    )
+    single = [shape for shape in own if counts[shape.colour] == 1]
+    single.sort(key=lambda shape: shape.colour)
     return ways + [(f"the {shape.colour} {kind}", shape) for shape in single]
 
 

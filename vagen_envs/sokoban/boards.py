@@ -131,11 +131,13 @@ def _parsed(path: str, split_by: SplitBy, files: tuple[tuple[Path, bytes], ...])
     height = min(LARGEST, max(rows for rows, _ in sides))
     width = min(LARGEST, max(columns for _, columns in sides))
     everywhere = all(rows == splits["train"] for rows in splits.values())
-    ending = "" if published else "-all" if everywhere else "-content"
-    name = fingerprint.hexdigest()[:32] + ending
-    return Boards(
-        name, height, width, {split: tuple(rows) for split, rows in splits.items()}, published
-    )
+    name = fingerprint.hexdigest()[:32]
+    if not published:
+        name += "-all" if everywhere else "-content"
+    by_split: dict[Split, Sequence[str]] = {}
+    for split, boards in splits.items():
+        by_split[split] = tuple(boards)
+    return Boards(name, height, width, by_split, published)
 
 
 _Sorted = tuple[dict[Split, list[str]], list[tuple[int, int]]]

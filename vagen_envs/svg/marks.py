@@ -125,13 +125,17 @@ class _Walk:
         down = height / inside[1]
         words = element.get("preserveAspectRatio", "xMidYMid").split()
         if words[:1] != ["none"]:
-            across = down = max(across, down) if "slice" in words else min(across, down)
+            scale = max(across, down) if "slice" in words else min(across, down)
+            across = scale
+            down = scale
             match = re.fullmatch(r"x(Min|Mid|Max)Y(Min|Mid|Max)", words[0] if words else "")
             align = (_ALIGN[match[1]], _ALIGN[match[2]]) if match else (0.5, 0.5)
             x += (width - across * inside[0]) * align[0]
             y += (height - down * inside[1]) * align[1]
-        matrix = place.matrix.transform((across, 0.0, 0.0, down, x - across * left, y - down * top))
-        self.visit_children(element, replace(place, matrix=matrix, viewport=(inside[0], inside[1])))
+        moved = (across, 0.0, 0.0, down, x - across * left, y - down * top)
+        matrix = place.matrix.transform(moved)
+        within = replace(place, matrix=matrix, viewport=(inside[0], inside[1]))
+        self.visit_children(element, within)
 
     def _note_shape(self, element: Element, place: Place) -> None:
         name, outlines = outlines_of(element, place.length)
@@ -141,14 +145,16 @@ class _Walk:
         points = np.concatenate(outlines)
         low = points.min(axis=0)
         high = points.max(axis=0)
+        width_of_box, height_of_box = high - low
         a, b, c, d, *_ = place.matrix
         shape = name or shape_of(outlines)
         if name not in (None, "line") and (b or c):  # turned or skewed
             shape = shape_of(outlines)
-        elif name == "ellipse" and 0.999 < (high - low)[0] / max((high - low)[1], 1e-9) < 1.001:
+        elif name == "ellipse" and 0.999 < width_of_box / max(height_of_box, 1e-9) < 1.001:
             shape = "circle"
-        if (high - low).min() > 0:
-            self._note(shape, "filled", self._paint("fill", "black", place), low, high)
+        if min(width_of_box, height_of_box) > 0:
+            fill = self._paint("fill", "black", place)
+            self._note(shape, "filled", fill, low, high)
         stroke = self._paint("stroke", "none", place)
         scale = math.sqrt(abs(a * d - b * c))
         width = place.length(place.style.get("stroke-width"), "r", 1.0) * scale

@@ -84,36 +84,51 @@ def outlines_of(element: Element, length: Length) -> tuple[str | None, list[Poin
     no shape.
     """
     name = local_name(element)
-    get = element.get
     if name == "path":
-        return None, _path(get("d", ""))
+        return None, _path(element.get("d", ""))
     if name in ("polygon", "polyline"):
-        values = numbers(get("points", ""))
+        values = numbers(element.get("points", ""))
         points = np.array(values[: len(values) // 2 * 2]).reshape(-1, 2)
-        return ("line" if name == "polyline" else None), [points] if len(points) > 1 else []
+        outlines = [points] if len(points) > 1 else []
+        return ("line" if name == "polyline" else None), outlines
     if name == "line":
-        ends = [
-            [length(get("x1"), "x"), length(get("y1"), "y")],
-            [length(get("x2"), "x"), length(get("y2"), "y")],
-        ]
-        return "line", [np.array(ends)]
+        first = [length(element.get("x1"), "x"), length(element.get("y1"), "y")]
+        last = [length(element.get("x2"), "x"), length(element.get("y2"), "y")]
+        return "line", [np.array([first, last])]
     if name == "rect":
-        x = length(get("x"), "x")
-        y = length(get("y"), "y")
-        width = length(get("width"), "x")
-        height = length(get("height"), "y")
-        corners = [[x, y], [x + width, y], [x + width, y + height], [x, y + height]]
-        return "rectangle", [np.array(corners)] if width > 0 and height > 0 else []
+        return "rectangle", _rectangle(element, length)
     if name in ("circle", "ellipse"):
-        if name == "circle":
-            wide = high = length(get("r"), "r")
-        else:  # one that isn't stated, or negative, is the other (SVG 2, "auto")
-            wide = length(get("rx"), "x", -1.0)
-            high = length(get("ry"), "y", -1.0)
-            wide, high = wide if wide >= 0 else high, high if high >= 0 else wide
-        centre = np.array([length(get("cx"), "x"), length(get("cy"), "y")])
-        return name, [centre + _CIRCLE * (wide, high)] if wide > 0 and high > 0 else []
+        return name, _ellipse(element, length)
     return None, []
+
+
+def _rectangle(element: Element, length: Length) -> list[Points]:
+    x = length(element.get("x"), "x")
+    y = length(element.get("y"), "y")
+    width = length(element.get("width"), "x")
+    height = length(element.get("height"), "y")
+    if width <= 0 or height <= 0:
+        return []
+    corners = [[x, y], [x + width, y], [x + width, y + height], [x, y + height]]
+    return [np.array(corners)]
+
+
+def _ellipse(element: Element, length: Length) -> list[Points]:
+    if local_name(element) == "circle":
+        across = length(element.get("r"), "r")
+        down = across
+    else:
+        across = length(element.get("rx"), "x", -1.0)
+        down = length(element.get("ry"), "y", -1.0)
+        # One that isn't stated, or negative, is the other (SVG 2, "auto").
+        if across < 0:
+            across = down
+        elif down < 0:
+            down = across
+    if across <= 0 or down <= 0:
+        return []
+    centre = np.array([length(element.get("cx"), "x"), length(element.get("cy"), "y")])
+    return [centre + _CIRCLE * (across, down)]
 
 
 def _path(data: str) -> list[Points]:

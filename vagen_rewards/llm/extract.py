@@ -99,10 +99,12 @@ def _numbered(facts: list[Fact]) -> list[Fact]:
 
 
 def _relation(_kind: str, row: dict[str, Any]) -> list[Fact]:
-    subject, other = _mention(row.get("subject")), _mention(row.get("other") or "player")
+    subject = _mention(row.get("subject"))
+    other = _mention(row.get("other") or "player")
     relations = [Relation("near")] if row.get("adjacent") is True else []
     for axis, unit in (("vertical", "row"), ("horizontal", "column")):
-        side, count = str(row.get(axis, "")).lower(), row.get(f"{unit}s")
+        side = str(row.get(axis, "")).lower()
+        count = row.get(f"{unit}s")
         if side in _WAYS:
             steps = count if isinstance(count, int) and count > 0 else None
             relations.append(Relation("plain", (_WAYS[side],), None, steps, unit))
@@ -137,13 +139,14 @@ def _position(_kind: str, row: dict[str, Any]) -> list[Fact]:
 
 def _element(_kind: str, row: dict[str, Any]) -> list[Fact]:
     tone, _, colour = _plain(row.get("colour")).replace("grey", "gray").rpartition(" ")
-    known = phrases("svg").get((_plain(row.get("shape")).rpartition(" ")[2],))
-    shape = known[1] if known and known[0] == "SHAPE" else None
-    at = _numbers(row.get("at"), 2)
-    where = "drawing" if row.get("picture") == "drawing" else "target"
-    if shape is None or colour not in colours.names():
+    _, _, shape_word = _plain(row.get("shape")).rpartition(" ")
+    known = phrases("svg").get((shape_word,))
+    if known is None or known[0] != "SHAPE" or colour not in colours.names():
         return []
-    return [Painted(where, shape, tone, colour, (int(at[0]), int(at[1])) if at else None)]
+    at = _numbers(row.get("at"), 2)
+    middle = (int(at[0]), int(at[1])) if at else None
+    where = "drawing" if row.get("picture") == "drawing" else "target"
+    return [Painted(where, known[1], tone, colour, middle)]
 
 
 _MAKERS: dict[str, dict[str, Callable[[str, dict[str, Any]], list[Fact]]]] = {

@@ -79,15 +79,17 @@ def _apart(one: str, other: str) -> float:
 def plain(colour: str, slack: int = 0) -> frozenset[str]:
     """Plain names of `#rrggbb`; with the slack those too on which observers may differ."""
     lightness, a, b = _lab(colour).tolist()
-    chroma, hue = math.hypot(a, b), math.degrees(math.atan2(b, a))
+    chroma = math.hypot(a, b)
+    hue = math.degrees(math.atan2(b, a))
     turn = slack * (1 + 30 / (1 + chroma))
 
     def is_within(
         first: float, last: float, dark: float, light: float, dull: float, strong: float
     ) -> bool:
-        turned = (hue - first + turn) % 360 <= (last - first) % 360 + 2 * turn
-        strength = dull - slack / 2 <= chroma <= strong + slack / 2
-        return turned and strength and dark - slack / 2 <= lightness <= light + slack / 2
+        has_hue = (hue - first + turn) % 360 <= (last - first) % 360 + 2 * turn
+        has_strength = dull - slack / 2 <= chroma <= strong + slack / 2
+        has_lightness = dark - slack / 2 <= lightness <= light + slack / 2
+        return has_hue and has_strength and has_lightness
 
     def has(boxes: list[list[float]]) -> bool:
         return any(is_within(*box) for box in boxes)

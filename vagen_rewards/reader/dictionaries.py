@@ -107,8 +107,10 @@ def data_in(text: str, is_listed: Callable[[Dict], bool] = are_places) -> tuple[
     found: list[Data] = []
     if "{" not in plain and (":" in plain or "=" in plain):
         value = _loaded(f"{{{plain.replace('- ', '  ')}}}", -1)
-        found = [Data(value, (0, len(text)))] if value and is_listed(value) else []
-    for start, end in [] if found else _brackets(plain):
+        if value and is_listed(value):
+            found = [Data(value, (0, len(text)))]
+    brackets = [] if found else _brackets(plain)
+    for start, end in brackets:
         key = _KEY.search(plain, plain.rfind("\n", 0, start) + 1, start)
         begin = key.start() if key else start
         shown = f"{{{plain[begin:end]}}}" if key else plain[begin:end]

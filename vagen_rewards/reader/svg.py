@@ -6,7 +6,7 @@ Painted elements by colour, shape, place and size. The paper scores no reasoning
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from vagen_envs.core import State
@@ -203,13 +203,19 @@ def _of_data(value: Any, where: str, span: Span) -> Iterator[tuple[Painted | Non
             yield from _of_data(each, where, span)
 
 
+def _is_pair(numbers: Sequence[float] | None) -> bool:
+    """Whether these are two numbers, or none."""
+    return numbers is None or len(numbers) == 2
+
+
 def _element(entries: Dict, where: str) -> Painted | None:
     known = phrases("svg")
     shapes = str(entries.get("shape", "type", "kind")).lower().split()
     found = [known.get((word,)) for word in shapes]
     shape = next((entry[1] for entry in found if entry and entry[0] == "SHAPE"), None)
     words = str(entries.get("color", "colour", "fill")).lower().replace("grey", "gray").split()
-    colour, tone = words[-1], " ".join(words[:-1])
+    colour = words[-1]
+    tone = " ".join(words[:-1])
     named = colour in colours.names() or (colour.startswith("#") and len(colour) == 7)
     if shape is None or not named or tone not in ("", "light", "dark"):
         return None
@@ -218,7 +224,7 @@ def _element(entries: Dict, where: str) -> Painted | None:
     radius = numbers_of(entries.get("radius", "r"))
     if radius and size is None:
         size = (2 * radius[0], 2 * radius[0])
-    if any(each is not None and len(each) != 2 for each in (at, size)):
+    if not _is_pair(at) or not _is_pair(size):
         return None
     middle = (int(at[0]), int(at[1])) if at else None
     sides = (int(size[0]), int(size[1])) if size else (None, None)

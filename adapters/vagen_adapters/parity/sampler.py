@@ -65,10 +65,8 @@ class RecordedSampler:
         seen = pictures if runs == len(pictures) else ()
         # The model has no pixels for a sampled image token.
         reply_inputs = [0 if token == self.model.image_token else token for token in reply]
-        scores = self.model.logprobs(self.model.inputs([*prompt, *reply_inputs], seen))[
-            len(prompt) :
-        ]
-        self.calls.append(
-            SamplerCall(tuple(prompt_ids), tuple(pictures), reply, tuple(scores), turn, summary)
-        )
+        inputs = self.model.inputs([*prompt, *reply_inputs], seen)
+        scores = self.model.logprobs(inputs)[len(prompt) :]
+        call = SamplerCall(tuple(prompt_ids), tuple(pictures), reply, tuple(scores), turn, summary)
+        self.calls.append(call)
         return list(reply), scores

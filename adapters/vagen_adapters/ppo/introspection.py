@@ -71,9 +71,10 @@ def vision_parameters(model: Any) -> list[nn.Parameter]:
         TrainingConfigError: the model has no accessor for its language model.
     """
     parts = [decoder_of(model), whole_of(model).get_output_embeddings()]
-    spoken = {
-        id(parameter) for part in parts if part is not None for parameter in part.parameters()
-    }
+    spoken: set[int] = set()
+    for part in parts:
+        if part is not None:
+            spoken.update(id(parameter) for parameter in part.parameters())
     return [parameter for parameter in model.parameters() if id(parameter) not in spoken]
 
 

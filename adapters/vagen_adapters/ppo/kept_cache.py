@@ -87,10 +87,14 @@ def joined_cache(rows: Sequence[Kept], more: int) -> Any:
         return DynamicCache()
     layers = []
     for number, pair in enumerate(some.layers):
-        shapes = [(len(rows), like.shape[0], longest + more, like.shape[2]) for like in pair]
-        buffers = [like.new_zeros(shape) for like, shape in zip(pair, shapes, strict=True)]
+        buffers: list[Tensor] = []
+        for like in pair:
+            heads, _, features = like.shape
+            buffers.append(like.new_zeros((len(rows), heads, longest + more, features)))
         for place, row in enumerate(rows):
-            for buffer, own in zip(buffers, row.layers[number] if row.ids else (), strict=False):
+            if not row.ids:
+                continue
+            for buffer, own in zip(buffers, row.layers[number], strict=False):
                 buffer[place, :, longest - own.shape[1] : longest] = own
         layers.append(RoomyLayer(buffers, longest))
     return Cache(layers)

@@ -72,7 +72,8 @@ class KeepingSampler(TransformersSampler):
         for group in _groups(new):
             found = self._read([prompts[row] for row in group], [known[row] for row in group])
             for row, found_row in zip(group, found, strict=True):
-                read[row], known[row] = found_row, NOTHING
+                read[row] = found_row
+                known[row] = NOTHING  # its memory goes
         states, logits = zip(*read, strict=True)
         read.clear()
         replies, layers = self._write(states, torch.stack(logits), sampling, seeds)
@@ -89,11 +90,13 @@ class KeepingSampler(TransformersSampler):
         kept = self.kept.get(id(prompt.shown[0])) if prompt.shown else None
         if kept is None:
             return NOTHING
-        are_same = (own is other for own, other in zip(kept.shown, prompt.shown, strict=False))
+        pairs = zip(kept.shown, prompt.shown, strict=False)
+        if any(own is not other for own, other in pairs):
+            return NOTHING
         shared = kept.shared_with(prompt)
-        pictures = sum(shown.image_tokens for shown in kept.shown)
-        whole = shared.ids.count(self.encoder.image_token_id) == pictures
-        return shared if whole and all(are_same) else NOTHING
+        needed = sum(shown.image_tokens for shown in kept.shown)
+        has_all_pictures = shared.ids.count(self.encoder.image_token_id) == needed
+        return shared if has_all_pictures else NOTHING
 
     # -- reading -----------------------------------------------------------------------------------
 
@@ -101,13 +104,14 @@ class KeepingSampler(TransformersSampler):
         self, prompts: Sequence[Prompt], known: Sequence[Kept]
     ) -> Iterator[tuple[Kept, Tensor]]:
         """Each prompt as the model has read it then, and the logits, (V,), of what comes next."""
-        device, lengths = self.model.device, [len(kept.ids) for kept in known]
-        news = [prompt.ids[length:] for prompt, length in zip(prompts, lengths, strict=True)]
-        shown = [
-            prompt.shown[len(kept.shown) :] for prompt, kept in zip(prompts, known, strict=True)
-        ]
-        ids = pad([torch.tensor(each) for each in news], self.encoder.pad_id, "left")
-        mask = _left_mask([len(each) for each in news])
+        device = self.model.device
+        new_ids: list[Tensor] = []
+        shown: list[Sequence[Shown]] = []
+        for prompt, kept in zip(prompts, known, strict=True):
+            new_ids.append(torch.tensor(prompt.ids[len(kept.ids) :]))
+            shown.append(prompt.shown[len(kept.shown) :])
+        ids = pad(new_ids, self.encoder.pad_id, "left")
+        mask = _left_mask([len(new) for new in new_ids])
         places = self._places(ids, mask, shown)
         places = places + torch.stack([kept.places[-1] for kept in known])[:, None]
         inputs: dict[str, Any] = {"input_ids": ids, **self.encoder.token_types(ids)}
@@ -119,7 +123,8 @@ class KeepingSampler(TransformersSampler):
         inputs = {name: tensor.to(device) for name, tensor in inputs.items()}
         if self.vision_cache:
             inputs = self.vision_cache.given(self.model, inputs)
-        whole = torch.cat([_left_mask(lengths), mask], 1).to(device)
+        kept_mask = _left_mask([len(kept.ids) for kept in known])
+        whole = torch.cat([kept_mask, mask], 1).to(device)
         cache = joined_cache(known, ids.shape[1])
         logits = self._forward(as_taken_by(self.model, inputs), whole, places.to(device), cache)
         text_places = places.reshape(-1, *ids.shape)[0]  # of words: all coordinates are equal
@@ -168,7 +173,8 @@ class KeepingSampler(TransformersSampler):
         seeds: Sequence[int],
     ) -> tuple[list[SampledReply], list[Any]]:
         """Replies, and of each row the layers of all that was read for it."""
-        device, many = logits.device, len(states)
+        device = logits.device
+        many = len(states)
         ends = self.encoder.ends_of(sampling.stop_id)
         draw = Draw(sampling, seeds, self.encoder.forbidden_ids)
         sampled = torch.full((many, sampling.max_tokens), self.encoder.end_id, device=device)
@@ -190,7 +196,10 @@ class KeepingSampler(TransformersSampler):
             if LEFT_OUT * (len(rows) - len(left)) >= len(rows):
                 for place in is_over.nonzero()[:, 0].tolist():
                     held[int(rows[place])] = layers_of_row(cache, place, mask[place])
-                tokens, places, mask, rows = tokens[left], places[left], mask[left], rows[left]
+                tokens = tokens[left]
+                places = places[left]
+                mask = mask[left]
+                rows = rows[left]
                 is_over = is_over[left]
                 draw.keep_rows(left)
                 cache.batch_select_indices(left)

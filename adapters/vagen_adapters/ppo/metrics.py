@@ -154,17 +154,18 @@ def _of_sources(episodes: Sequence[PPOEpisode]) -> dict[str, float]:
     found: dict[str, float] = {}
     for source, batch in _by_source(episodes).items():
         parts: dict[str, list[float]] = defaultdict(list)
-        for played in (turn for episode in batch for turn in episode.new_turns):
+        turns = [turn for episode in batch for turn in episode.new_turns]
+        for played in turns:
+            reflects = is_reflective(played.turn.reply)
             parts["reply_tokens"].append(float(len(played.reply.ids)))
             parts["cut_replies"].append(float(played.cut))
-            parts["reflection/ratio"].append(float(is_reflective(played.turn.reply)))
-            if parts["reflection/ratio"][-1]:
+            parts["reflection/ratio"].append(float(reflects))
+            if reflects:
                 parts["reflection/success"].append(float(played.turn.success))
             for name, entry in played.turn.metrics.items():
                 if name != "success" and not isinstance(entry, str):
                     parts[f"metric/{name}"].append(float(entry))
         means = {name: mean(entries) for name, entries in parts.items()}
-        turns = [turn for episode in batch for turn in episode.new_turns]
         detections = [turn.detection for turn in turns if turn.detection is not None]
         entries = {
             "episodes": float(len(batch)),

@@ -32,15 +32,16 @@ def in_one_row(model: Any, inputs: Mapping[str, Any]) -> dict[str, Any]:
     else:
         # Numbers run on through padding on the right: where they start again, models see another
         # sequence.
-        numbers = torch.arange(mask.shape[1], device=mask.device) - (~mask).long().cumprod(1).sum(
-            1, keepdim=True
-        )
-        taken = inspect.signature(rope_index).parameters
-        places = rope_index(**{name: tensor for name, tensor in inputs.items() if name in taken})[0]
+        padding_before = (~mask).long().cumprod(1).sum(1, keepdim=True)
+        numbers = torch.arange(mask.shape[1], device=mask.device) - padding_before
+        parameters = inspect.signature(rope_index).parameters
+        taken = {name: tensor for name, tensor in inputs.items() if name in parameters}
+        places = rope_index(**taken)[0]
         positions = torch.cat([numbers[None], places])[:, mask][:, None]
-    along = {
-        name: inputs[name][mask][None] for name in ("input_ids", *TOKEN_TYPES) if name in inputs
-    }
+    along: dict[str, Any] = {}
+    for name in ("input_ids", *TOKEN_TYPES):
+        if name in inputs:
+            along[name] = inputs[name][mask][None]
     rest = {name: tensor for name, tensor in inputs.items() if name != "attention_mask"}
     return {**rest, **along, "position_ids": positions}
 

@@ -50,7 +50,8 @@ class OpenAIResponsesClient(PostingClient):
         output = data["output"]
         if data.get("status") in ("failed", "cancelled"):
             raise error_of({"message": f"the reply broke off: its status is {data['status']}"})
-        parts = [part for item in output if item["type"] == "message" for part in item["content"]]
+        messages = [item["content"] for item in output if item["type"] == "message"]
+        parts = [part for content in messages for part in content]
         written = "".join(part["text"] for part in parts if part["type"] == "output_text")
         refusal = "".join(part["refusal"] for part in parts if part["type"] == "refusal")
         reasoning = [item for item in output if item["type"] == "reasoning"]

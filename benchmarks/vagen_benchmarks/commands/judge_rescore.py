@@ -37,17 +37,18 @@ def rescored(
         played.append([Turn.from_json(turn, own) for turn in episode.turns])
     found: dict[int, list[tuple[Turn, TurnScores]]] = {}
     for task in {episode.task for episode in episodes}:
-        of_task = [i for i, episode in enumerate(episodes) if episode.task == task]
-        turns = list(itertools.chain.from_iterable(played[i] for i in of_task))
+        of_task = [number for number, episode in enumerate(episodes) if episode.task == task]
+        turns = list(itertools.chain.from_iterable([played[number] for number in of_task]))
         scored = iter(scoring.scored(turns, env_options.get(task, {})))
-        for i in of_task:
-            found[i] = list(itertools.islice(scored, len(played[i])))
+        for number in of_task:
+            found[number] = list(itertools.islice(scored, len(played[number])))
     judged: list[Judged] = []
-    for i, episode in enumerate(episodes):
-        written = [turn.to_json() for turn, _ in found[i]]
-        writer.add(Episode.from_json({**episode.to_json(), "turns": written}), pictures[i].values())
+    for number, episode in enumerate(episodes):
+        written = [turn.to_json() for turn, _ in found[number]]
+        rescored_episode = Episode.from_json({**episode.to_json(), "turns": written})
+        writer.add(rescored_episode, pictures[number].values())
         task = episode.task.removeprefix("vagen/")
-        for turn, (_, scores) in zip(written, found[i], strict=True):
+        for turn, (_, scores) in zip(written, found[number], strict=True):
             judged.append((episode.agent, task, Turn.from_json(turn), scores))
     return judged
 

@@ -173,7 +173,8 @@ def _write_blocks(run: RunFolder, out: TextIO, progress: Callable[[], None]) -> 
 
 def _header(run: RunFolder, page: dict[str, Any]) -> dict[str, Any]:
     """What the page shows beside the facts that its script reads."""
-    protocol, plan = run.protocol, Plan.of(run.protocol)
+    protocol = run.protocol
+    plan = Plan.of(protocol)
     start = next((entry for entry in reversed(run.journal()) if entry["event"] == "start"), None)
     tasks = [dict(task) for task in page["protocol"]["tasks"]]
     for task in tasks:

@@ -51,11 +51,15 @@ def advise(failures: Mapping[tuple[str, str], int], key: str = "the key") -> lis
     found: Counter[tuple[str, str, bool]] = Counter()
     first: dict[tuple[str, str, bool], str] = {}
     for (kind, message), count in failures.items():
-        fix = next(each["do"] for each in _fixes() if _fits(each, kind, message))
+        fix = next(entry["do"] for entry in _fixes() if _fits(entry, kind, message))
         cause = (kind, fix.format(key=key), Stop(kind) in RESUME_HELPS)
         found[cause] += count
         first.setdefault(cause, message)
-    return [Advice(count, first[cause], cause[1], cause[2]) for cause, count in found.most_common()]
+    advice: list[Advice] = []
+    for cause, count in found.most_common():
+        _, fix, resume_helps = cause
+        advice.append(Advice(count, first[cause], fix, resume_helps))
+    return advice
 
 
 def _fits(entry: Mapping[str, Any], kind: str, message: str) -> bool:

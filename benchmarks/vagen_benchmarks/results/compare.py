@@ -179,13 +179,19 @@ def sampling_differences(one: Side, other: Side) -> list[str]:
 
 
 def _pairs(task: str, plays: list[Play], lost: list[Play], one: Side, other: Side) -> Pairs:
-    firsts = [one.episodes[play] for play in plays]
-    seconds = [other.episodes[play] for play in plays]
-    solved = list(zip((each[1] for each in firsts), (each[1] for each in seconds), strict=True))
-    levels = [f"{play[0]} {first[0]}" for play, first in zip(plays, firsts, strict=True)]
-    names = {play[:2]: level for play, level in zip(plays, levels, strict=True)}
+    levels: list[str] = []
+    solved: list[tuple[bool, bool]] = []
+    gains: list[float] = []
+    names: dict[tuple[str, int], str] = {}
+    for play in plays:
+        first = one.episodes[play]
+        second = other.episodes[play]
+        level = f"{play[0]} {first[0]}"
+        levels.append(level)
+        solved.append((first[1], second[1]))
+        gains.append(second[2] - first[2])
+        names[play[:2]] = level
     gone = [names.get(play[:2], f"{play[0]} seed {play[1]}") for play in lost]
-    gains = [second[2] - first[2] for first, second in zip(firsts, seconds, strict=True)]
     gained = [
         (level, second - first) for level, (first, second) in zip(levels, solved, strict=True)
     ]
@@ -198,17 +204,18 @@ def _pairs(task: str, plays: list[Play], lost: list[Play], one: Side, other: Sid
         for side, mine, wins_lost in zip(
             (one, other), zip(*solved, strict=True), wins, strict=True
         ):
-            told = list(zip(levels, map(float, mine), strict=True))
+            told = [(level, float(won)) for level, won in zip(levels, mine, strict=True)]
             if wins_lost is not None:
-                results = (
-                    side.episodes[play][1] if play in side.episodes else wins_lost for play in lost
-                )
-                told += zip(gone, map(float, results), strict=True)
+                for level, play in zip(gone, lost, strict=True):
+                    has_score = play in side.episodes
+                    won = side.episodes[play][1] if has_score else wins_lost
+                    told.append((level, float(won)))
             sides.append(by_level(told))
         return difference(*sides)
 
     among = difference_if(None, None)
-    worst, best = difference_if(True, False), difference_if(False, True)
+    worst = difference_if(True, False)
+    best = difference_if(False, True)
     return Pairs(
         task,
         both=solved.count((True, True)),

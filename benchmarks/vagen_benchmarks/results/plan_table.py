@@ -75,18 +75,22 @@ def plan_table(plan: Plan, rows: Sequence[Mapping[str, Any]]) -> PlanTable:
     made = []
     for agent in agents:
         for value in plan.values:
-            known = [
-                _score(scores.get((labels.get((id(each), value), ""), agent)), each)
-                for each in columns
-            ]
+            known: list[Any] = []
+            for column in columns:
+                label = labels.get((id(column), value), "")
+                known.append(_score(scores.get((label, agent)), column))
             figures = tuple(_with_averages(known, groups))
-            made.append(Row(agent if value is None else f"{agent}, {value}", figures, "run"))
+            name = agent if value is None else f"{agent}, {value}"
+            made.append(Row(name, figures, "run"))
     made += _reference_rows(plan, "not_looking", groups)
     made += _reference_rows(plan, "published", groups)
     shown: list[tuple[str, str]] = []
     for group, members in groups.items():
-        shown += [names[i] if len(members) > 1 else ("", names[i][1]) for i in members]
-        shown += [(group, "average")] if len(members) > 1 else []
+        if len(members) > 1:
+            shown += [names[member] for member in members]
+            shown.append((group, "average"))
+        else:
+            shown += [("", names[member][1]) for member in members]
     return PlanTable((*shown, ("", "overall")), tuple(made))
 
 

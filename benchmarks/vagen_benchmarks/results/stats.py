@@ -145,7 +145,8 @@ def _moments(levels: Sequence[Cluster]) -> tuple[tuple[Any, Any], tuple[Any, Any
     """The mean, a ratio of sums, and its variance by what the levels differ: of all, and without
     each of them.
     """
-    sums, sizes = (np.asarray(each, float) for each in zip(*levels, strict=True))
+    sums = np.array([of_level[0] for of_level in levels], float)
+    sizes = np.array([of_level[1] for of_level in levels], float)
     parts = np.array([sums, sizes, sums**2, sums * sizes, sizes**2])
     total = np.array([math.fsum(part) for part in parts])
 
@@ -153,9 +154,12 @@ def _moments(levels: Sequence[Cluster]) -> tuple[tuple[Any, Any], tuple[Any, Any
         sums, sizes, squares, products, sizes_squared = of
         mean = sums / sizes
         between = squares - 2 * mean * products + mean**2 * sizes_squared
-        return mean, np.maximum(between, 0.0) * count / max(count - 1, 1) / sizes**2
+        variance = np.maximum(between, 0.0) * count / max(count - 1, 1) / sizes**2
+        return mean, variance
 
-    return moments(total, len(levels)), moments(total[:, None] - parts, len(levels) - 1)
+    of_all = moments(total, len(levels))
+    without_each = moments(total[:, None] - parts, len(levels) - 1)
+    return of_all, without_each
 
 
 def _freedom(without: Any) -> float:

@@ -56,8 +56,10 @@ class Summary:
 
     def rows(self) -> list[dict[str, Any]]:
         """The table, by task and then by agent, in the order they were first seen."""
-        tasks = list(dict.fromkeys(task for task, _ in self.cells))
-        return [cell.row() for task in tasks for cell in self.cells.values() if cell.task == task]
+        by_task: dict[str, list[Cell]] = {}
+        for cell in self.cells.values():
+            by_task.setdefault(cell.task, []).append(cell)
+        return [cell.row() for cells in by_task.values() for cell in cells]
 
 
 def summarise(run: RunFolder, *, failed_as_misses: bool = False) -> Summary:

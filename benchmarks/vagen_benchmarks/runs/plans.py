@@ -165,10 +165,9 @@ def _played(data: Mapping[str, Any]) -> dict[str, Any]:
     """A protocol as JSON, without what moves no score."""
     told = ("name", "about", "not_looking")
     played = {name: value for name, value in data.items() if name not in told}
-    columns = [
-        {name: value for name, value in column.items() if name != "differs"}
-        for column in data["columns"]
-    ]
+    columns = [dict(column) for column in data["columns"]]
+    for column in columns:
+        column.pop("differs", None)
     found: dict[str, Any] = json.loads(json.dumps({**played, "columns": columns}))
     return found
 

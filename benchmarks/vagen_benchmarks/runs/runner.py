@@ -130,12 +130,11 @@ class _Run:
 
     def begin(self, agents: Sequence[Agent], skipped: Sequence[Skipped]) -> None:
         """Write the start to the journal and load the budget with what earlier calls have spent."""
-        remarks = {
-            f"{agent.name} on {task.label.removeprefix('vagen/')}": told
-            for agent in agents
-            for task in self.folder.protocol.tasks_of(agent.name)
-            if (told := agent.remarks(task.env_id, task.options, task.config))
-        }
+        remarks: dict[str, list[str]] = {}
+        for agent in agents:
+            for task in self.folder.protocol.tasks_of(agent.name):
+                if told := agent.remarks(task.env_id, task.options, task.config):
+                    remarks[f"{agent.name} on {task.label.removeprefix('vagen/')}"] = told
         missing = [vars(entry) for entry in skipped]
         self.folder.note("start", at=_now(), skipped=missing, remarks=remarks, **_machine())
         prices = {agent.name: agent.price for agent in agents if agent.calls_a_model}
@@ -147,8 +146,8 @@ class _Run:
         }
         earlier = self.folder.journal()
         spent = spending(earlier, of_key)
-        for agent, call in spent.calls:
-            self.budget.add(agent, [call])
+        for name, call in spent.calls:
+            self.budget.add(name, [call])
         self.budget.spend(spent.dollars, spent.tokens)
         stored = Counter(data["key"] for _, _, data in self.folder.lines() if data is not None)
         self.kept = kept_replies(earlier, stored)
@@ -187,9 +186,8 @@ class _Run:
         try:
             for _ in range(count):
                 seats.append(asyncio.create_task(self._sit(agent, waiting)))
-                await asyncio.sleep(
-                    0
-                )  # a seat sends its request before the next one makes its environment
+                # A seat sends its request before the next one makes its environment.
+                await asyncio.sleep(0)
             left: set[asyncio.Task[Any]] = set(seats)
             while left:
                 done, left = await asyncio.wait({*left, stop}, return_when=asyncio.FIRST_COMPLETED)

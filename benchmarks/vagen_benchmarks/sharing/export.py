@@ -295,7 +295,15 @@ def _chat_schema(pa: Any) -> Any:
     part = pa.struct([("type", pa.string()), ("text", pa.string())])
     message = pa.struct([("role", pa.string()), ("content", pa.list_(part))])
     image = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
-    texts = [(name, pa.string()) for name in ("agent", "task", "split")]
-    rest = [("seed", pa.int64()), ("success", pa.bool_()), ("return", pa.float64())]
-    fields = [("messages", pa.list_(message)), ("images", pa.list_(image)), *texts, *rest]
-    return pa.schema(fields, metadata={"huggingface": HUGGING_FACE.read_text(encoding="utf-8")})
+    fields = [
+        ("messages", pa.list_(message)),
+        ("images", pa.list_(image)),
+        ("agent", pa.string()),
+        ("task", pa.string()),
+        ("split", pa.string()),
+        ("seed", pa.int64()),
+        ("success", pa.bool_()),
+        ("return", pa.float64()),
+    ]
+    columns_as_features = HUGGING_FACE.read_text(encoding="utf-8")
+    return pa.schema(fields, metadata={"huggingface": columns_as_features})

@@ -45,24 +45,24 @@ def write_leaderboard(paths: Sequence[Path], page: Path, *, trusted: bool = Fals
         refuse_differing(str(first.path), conditions, str(run.path), read_conditions(run))
     unknown = {run.path.name: require_verified(run, trusted) for run in runs}
     plan = Plan.of(first.protocol)
-    columns = [
-        *(("", task.label.removeprefix("vagen/")) for task in first.protocol.tasks),
-        ("", "overall"),
-    ]
-    columns = list(plan_table(plan, []).columns) if plan else columns
-    table, figures_file = results_table(runs), page.with_suffix(".csv")
+    if plan:
+        columns = list(plan_table(plan, []).columns)
+    else:
+        columns = [("", task.label.removeprefix("vagen/")) for task in first.protocol.tasks]
+        columns.append(("", "overall"))
+    table = results_table(runs)
+    figures_file = page.with_suffix(".csv")
     lines: list[dict[str, Any]] = []
     for run in runs:
         write_report(run)
         rows = summarise(run).rows()
         for agent in run.protocol.agents:
             facts = _facts(run, agent, rows, page) | _replies(run, str(agent["name"]), table.rows)
-            lines += [
-                {**facts, "agent": name, "figures": figures}
-                for name, figures in _figures(run, str(agent["name"]), rows)
-            ]
+            for name, figures in _figures(run, str(agent["name"]), rows):
+                lines.append({**facts, "agent": name, "figures": figures})
     _rank(lines)
-    protocol, titles = first.protocol, task_titles(first.protocol)
+    protocol = first.protocol
+    titles = task_titles(protocol)
     page.parent.mkdir(parents=True, exist_ok=True)
     named = [(group, titles.get(f"vagen/{name}", name)) for group, name in columns]
     facts = {
@@ -144,9 +144,9 @@ def _replies(run: RunFolder, agent: str, rows: Sequence[TableRow]) -> dict[str, 
         ]
         if sum(shares):
             stops.append(f"{name} {sum(shares) / played:.0%}")
-    served = dict.fromkeys(
-        name for row in mine for name in row.figures["served"].split(" | ") if name
-    )
+    served: dict[str, None] = {}
+    for row in mine:
+        served |= dict.fromkeys(filter(None, row.figures["served"].split(" | ")))
     medians = [row.figures["seconds_median"] for row in mine]
     waits = sorted(wait for wait in medians if wait is not None)
     return {

@@ -145,13 +145,11 @@ def _table(protocol: str, rows: Sequence[Mapping[str, Any]]) -> str:
     head = [f"`-p {protocol}`", *shown, "run"]
     lines = [head, ["---", *["---:"] * len(shown), "---"]]
     for row in sorted(rows, key=_order):
-        name = " ".join(
-            [
-                f"{row['name']}{'*' if row['reference'] else ''}",
-                *([f"({row['settings']})"] if row["settings"] else []),
-                *(["(own code)"] if row["own_code"] else []),
-            ]
-        )
+        name = f"{row['name']}*" if row["reference"] else row["name"]
+        if row["settings"]:
+            name += f" ({row['settings']})"
+        if row["own_code"]:
+            name += " (own code)"
         folder = "" if row["run"] == protocol else f"{row['run']}, "
         run = f"{folder}{row['date']}, `{row['checksum'][:12]}`"
         lines.append([name, *(_cell(row["figures"][each]) for each in shown), run])

@@ -80,7 +80,8 @@ def figure_cells(table: ResultsTable) -> Cells:
     """A row for each model and column, with what is known beside success; what is known of no row
     is left out.
     """
-    passed = {name for row in table.rows for name in row.figures if name.startswith("pass@")}
+    names = {name for row in table.rows for name in row.figures}
+    passed = [name for name in names if name.startswith("pass@")]
     head = [*sorted(passed), "valid", "grounding", "prediction", "tokens in / out", "dollars"]
     head += ["s a reply (median, p95)", "served", "failed"]
     rows = []
@@ -102,7 +103,8 @@ def figure_cells(table: ResultsTable) -> Cells:
                 str(shown["failed"]),
             ]
         )
-    known = [i for i in range(len(head)) if any(row[i] != NONE for row in rows)]
+    by_column = zip(*rows, strict=True)
+    known = [number for number, cells in enumerate(by_column) if set(cells) != {NONE}]
     kept = [_picked(row, known) for row in rows]
     return _of_rows(table, _picked(head, known), kept)
 

