@@ -55,9 +55,9 @@ def symmetries(height: int, width: int, stride: int = 0) -> NDArray[np.intp]:
 def canonical(cells: bytes, height: int, width: int, stride: int = 0) -> bytes:
     """The same bytes for every board that is `cells` turned or mirrored."""
     board = np.frombuffer(cells.ljust(height * (stride or width)), np.uint8)
-    return bytes((min(height, width), max(height, width))) + min(
-        map(bytes, board[symmetries(height, width, stride)])
-    )
+    images = map(bytes, board[symmetries(height, width, stride)])
+    sides = bytes((min(height, width), max(height, width)))
+    return sides + min(images)
 
 
 def relation(subject: str, at: Position, other: str, other_at: Position) -> str:

@@ -61,10 +61,10 @@ class VagenText(BaseTextEnv):
     def init(self, prompt: list[Message]) -> tuple[list[Message], dict[str, Any]]:
         """Start the row's level and return the prompt followed by the first observation."""
         now = start(self._env, self.extras["seed"], self.extras.get("split"))
-        self.turns_played, self.turns = [], 0
-        return [*prompt, {"role": "user", "content": observation_parts(now)}], {
-            "level": dict(self._core.level)
-        }
+        self.turns_played = []
+        self.turns = 0
+        first: Message = {"role": "user", "content": observation_parts(now)}
+        return [*prompt, first], {"level": dict(self._core.level)}
 
     def step(self, action: str) -> BaseTextEnvStepOutput:
         """Play one turn. `metadata` contains `terminated`, `truncated` and the turn as JSON."""

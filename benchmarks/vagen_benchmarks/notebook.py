@@ -51,8 +51,10 @@ class Run:
         """This run and another pair by pair on the same levels; of runs with several agents say
         which.
         """
-        sides = (self.path, mine), (other.path if isinstance(other, Run) else other, theirs)
-        return compare(*(read_side(f"{path}@{agent or ''}") for path, agent in sides))
+        other_path = other.path if isinstance(other, Run) else other
+        one = read_side(f"{self.path}@{mine or ''}")
+        another = read_side(f"{other_path}@{theirs or ''}")
+        return compare(one, another)
 
 
 def bench(

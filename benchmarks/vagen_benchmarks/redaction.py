@@ -207,8 +207,9 @@ def _forms(name: str, value: str) -> Iterator[_Secret]:
     source write it, in any case; and the whole in hexadecimal and within text in base64.
     """
     runs = re.findall("[a-z0-9]+", value.lower())
+    longest_run = max(runs, key=len, default="")
     pattern = "".join(map(_written, value))
-    yield _Secret(name, max(runs, key=len, default=""), re.compile(pattern, re.IGNORECASE))
+    yield _Secret(name, longest_run, re.compile(pattern, re.IGNORECASE))
     data = value.encode("utf-8", "surrogatepass")
     for packed in (data.hex(), *_in_base64(data)):
         yield _Secret(name, packed.lower(), re.compile(re.escape(packed), re.IGNORECASE))
@@ -239,7 +240,9 @@ def _in_base64(data: bytes) -> Iterator[str]:
     """
     for before in range(3):
         whole = base64.b64encode(b"\0" * before + data)
-        own = whole[-(-before * 8 // 6) : (before + len(data)) * 8 // 6]
+        first = -(-before * 8 // 6)
+        last = (before + len(data)) * 8 // 6
+        own = whole[first:last]
         if len(own) >= SHORTEST_PACKED:
             yield from dict.fromkeys((own.decode(), own.translate(_URL_SAFE).decode()))
 

@@ -172,7 +172,8 @@ class FrozenLakeConfig(SolvableConfig):
     def _following(cls, given: Mapping[str, Any], least: int = 1) -> dict[str, Any]:
         if given.get("desc") is not None:
             most = given.get("max_actions_per_turn", cls.max_actions_per_turn)
-            return {"max_turns": max(cls.max_turns, -(-_length(given["desc"]) // most))}
+            turns = -(-_length(given["desc"]) // most)
+            return {"max_turns": max(cls.max_turns, turns)}
         if not given.get("corners"):
             return super()._following(given, least)
         least = levels.way_between_corners(given.get("size", cls.size))

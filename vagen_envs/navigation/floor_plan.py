@@ -154,19 +154,19 @@ def moves_to(
     """
     columns = width // GRID - 1
     rows = depth // GRID - 1
-    free = np.zeros(
-        (columns + 2, rows + 2), np.bool_
-    )  # a rim that isn't free, so that no way leads round an edge
+    # A rim that isn't free, so that no way leads round an edge.
+    free = np.zeros((columns + 2, rows + 2), np.bool_)
     across = GRID * np.arange(columns + 2)
     along = GRID * np.arange(rows + 2)
     free[1:-1, 1:-1] = True
     free[(across < _CLEAR) | (across > width - _CLEAR)] = False
     free[:, (along < _CLEAR) | (along > depth - _CLEAR)] = False
     for x0, y0, x1, y1 in obstacles:
-        free[
-            max(0, -(-(x0 - _CLEAR) // GRID)) : (x1 + _CLEAR) // GRID + 1,
-            max(0, -(-(y0 - _CLEAR) // GRID)) : (y1 + _CLEAR) // GRID + 1,
-        ] = False
+        first_column = max(0, -(-(x0 - _CLEAR) // GRID))
+        last_column = (x1 + _CLEAR) // GRID
+        first_row = max(0, -(-(y0 - _CLEAR) // GRID))
+        last_row = (y1 + _CLEAR) // GRID
+        free[first_column : last_column + 1, first_row : last_row + 1] = False
     moves = np.full(free.shape, -1, np.intp)
     front = free & ((across[:, None] - x) ** 2 + (along - y) ** 2 <= (near - 1) ** 2)
     for i, j in np.argwhere(front).tolist():
@@ -183,8 +183,10 @@ def moves_to(
 
 def out_of_sight(walls: Sequence[Rect], x: int, y: int, thing: Rect) -> bool:
     """Whether walls are between a point and everything of a thing, whatever their height."""
-    xs, ys = (np.linspace(thing[i], thing[i + 2], 5) for i in (0, 1))
-    ends = np.stack(np.meshgrid(xs, ys), -1).reshape(-1, 1, 2)
+    left, low, right, high = thing
+    across = np.linspace(left, right, 5)
+    along = np.linspace(low, high, 5)
+    ends = np.stack(np.meshgrid(across, along), -1).reshape(-1, 1, 2)
     boxes = np.array(walls, float).reshape(1, -1, 2, 2)
     start = np.array((x, y), float)
     way = ends - start
@@ -193,4 +195,5 @@ def out_of_sight(walls: Sequence[Rect], x: int, y: int, thing: Rect) -> bool:
         second = (boxes[:, :, 1] - start) / way
     enter = np.fmin(first, second).max(2)
     leave = np.fmax(first, second).min(2)
-    return bool(((enter <= leave) & (enter <= 1) & (leave >= 0)).any(1).all())
+    meets = (enter <= leave) & (enter <= 1) & (leave >= 0)
+    return bool(meets.any(1).all())

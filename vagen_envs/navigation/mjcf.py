@@ -64,7 +64,9 @@ def _sweep(step: float) -> str:
     angles = [2 * math.pi * (i + 0.5) / _CORNERS for i in range(_CORNERS)]
     corners = [(radius * math.sin(angle), radius * math.cos(angle)) for angle in angles]
     swept = [(x, y + step if y > 0 else y) for x, y in corners]
-    return " ".join(f"{x:.6f} {y:.6f} {z}" for z in (0.04, AGENT_HEIGHT) for x, y in swept)
+    low = [f"{x:.6f} {y:.6f} 0.04" for x, y in swept]
+    high = [f"{x:.6f} {y:.6f} {AGENT_HEIGHT}" for x, y in swept]
+    return " ".join([*low, *high])
 
 
 def _body(index: int, thing: HouseObject) -> str:

@@ -121,12 +121,15 @@ class Room:
 
     def beside(self, thing: HouseObject, kind: str) -> bool:
         """Furniture next to another one at the same wall."""
-        gap = (thing.size[1 if thing.turn % 180 else 0] + FURNITURE[kind].size[0]) // 2 + 3
-        middle = thing.y if thing.turn % 180 else thing.x
+        lies_along_y = bool(thing.turn % 180)
+        length = thing.size[1 if lies_along_y else 0]
+        middle = thing.y if lies_along_y else thing.x
+        gap = (length + FURNITURE[kind].size[0]) // 2 + 3
         sides = (1, -1) if self.stream.below(2) else (-1, 1)
-        return any(
-            self.put(self.at_wall(kind, thing.turn, middle + side * gap), 40) for side in sides
-        )
+        for side in sides:
+            if self.put(self.at_wall(kind, thing.turn, middle + side * gap), 40):
+                return True
+        return False
 
     def chairs(self, table: HouseObject, count: int) -> None:
         x0, y0, x1, y1 = table.rect

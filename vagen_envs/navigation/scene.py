@@ -52,9 +52,9 @@ class Pose:
             turned = (self.rotation + TURNS.get(action, 0)) % 360
             return Pose(self.x, self.z, turned, self.horizon + LOOKS.get(action, 0))
         dx, dz = heading(self.rotation + MOVES[action])
-        return Pose(
-            round(self.x + step * dx, 6), round(self.z + step * dz, 6), self.rotation, self.horizon
-        )
+        x = round(self.x + step * dx, 6)
+        z = round(self.z + step * dz, 6)
+        return Pose(x, z, self.rotation, self.horizon)
 
 
 class SceneObject(NamedTuple):

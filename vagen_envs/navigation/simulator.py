@@ -151,7 +151,9 @@ class HouseSimulator:
         turned = boxes @ self._axes().T
         low = turned.min(1)
         high = turned.max(1)
-        near = (np.linalg.norm(gaps, axis=1) <= VISIBILITY_DISTANCE) & (high[:, 1] > _CLOSE)
+        is_near = np.linalg.norm(gaps, axis=1) <= VISIBILITY_DISTANCE
+        is_ahead = high[:, 1] > _CLOSE
+        near = is_near & is_ahead
         low = low[near]
         high = high[near]
         # A quotient of two intervals: to the right, or up, by ahead.
@@ -281,7 +283,8 @@ def _raster(field_of_view: float) -> NDArray[np.float64]:
     up.
     """
     edge = math.tan(math.radians(field_of_view / 2))
-    middles = edge * ((np.arange(RASTER) + 0.5) * 2 / RASTER - 1)
+    from_middle = (np.arange(RASTER) + 0.5) * 2 / RASTER - 1  # from -1 to 1
+    middles = edge * from_middle
     across, up = np.meshgrid(middles, -middles)
     return np.stack((across, np.ones_like(across), up), -1).reshape(-1, 3)
 

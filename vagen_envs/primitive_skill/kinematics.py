@@ -39,4 +39,5 @@ class InverseKinematics:
             self._hand, down, initial_qpos=self._rest, active_qmask=self._moving, max_iterations=200
         )
         found: Floats = joints[:7]
-        return found if solved and bool(np.all((found >= LOWEST) & (found <= HIGHEST))) else None
+        is_within = bool(np.all((found >= LOWEST) & (found <= HIGHEST)))
+        return found if solved and is_within else None

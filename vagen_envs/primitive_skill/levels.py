@@ -157,7 +157,9 @@ def _free_of(things: Collection[Vector], fingers: int = 100) -> NDArray[np.bool_
     for x, y, _ in things:
         i = x + 80
         j = y + 160
-        free[max(i - 69, 0) : max(i + 70, 0), max(j - fingers + 1, 0) : max(j + fingers, 0)] = False
+        rows = slice(max(i - 69, 0), max(i + 70, 0))
+        columns = slice(max(j - fingers + 1, 0), max(j + fingers, 0))
+        free[rows, columns] = False
     return free
 
 

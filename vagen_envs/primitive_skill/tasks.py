@@ -25,6 +25,8 @@ cm).
 ALIGNED = 10
 """A cube is on the line if |x| is at most this (as released)."""
 _HALF = CUBE // 2
+_LINE = range(-170, 171, 10)
+"""Places on the line, along y."""
 _LEVEL = 10
 """Heights that differ by less are the same."""
 
@@ -34,10 +36,8 @@ def solved(level: ManipulationLevel, state: State) -> bool:
     if state.held:
         return False
     if level.cabinet is not None:
-        return (
-            level.cabinet.holds(state.positions)
-            and (state.drawer_open_value or 0) <= level.cabinet.shut
-        )
+        is_shut = (state.drawer_open_value or 0) <= level.cabinet.shut
+        return is_shut and level.cabinet.holds(state.positions)
     return len(_done(level, state)) == len(_movers(level))
 
 
@@ -45,13 +45,19 @@ def skills_needed(task: str, cubes: int, covered: bool = False) -> int:
     """Skills of the longest solution from the start: two for each cube that has to move; pick,
     place and push.
     """
-    return 3 if task == "drawer" else 2 * (cubes - 1 + covered) if task == "stack" else 4
+    if task == "drawer":
+        return 3
+    if task == "stack":
+        return 2 * (cubes - 1 + covered)
+    return 4
 
 
 def stage(level: ManipulationLevel, state: State) -> int:
     """The highest stage that is complete now, -1 for none."""
     if level.cabinet is not None:
-        return 0 if state.held else 1 if level.cabinet.holds(state.positions) else -1
+        if state.held:
+            return 0
+        return 1 if level.cabinet.holds(state.positions) else -1
     done = _done(level, state)
     lifted = state.held in _movers(level) and state.held not in done
     return 2 * len(done) + lifted - 1
@@ -115,9 +121,8 @@ def _plan_cubes(level: ManipulationLevel, state: State) -> list[str]:
         actions.append(_place(at[name]))
 
     waiting = [name for name in movers if name not in done]
-    if (
-        level.task != "stack"
-    ):  # a stack is built from below; elsewhere the cube in the hand comes first
+    if level.task != "stack":
+        # A stack is built from below; elsewhere the cube in the hand comes first.
         waiting.sort(key=lambda name: name != held)
     for name in waiting:
         goal = _goal_of(level, at, name)
@@ -152,14 +157,15 @@ def _goal_of(level: ManipulationLevel, at: Mapping[str, Vector], name: str) -> V
         return x, y, z + CUBE
     other = next(at[cube] for cube in at if cube != name)
     on_line = abs(other[0]) <= ALIGNED
-    side = 0 if not level.goal else 1 if name == level.goal[0] else -1
+    side = 0
+    if level.goal:
+        side = 1 if name == level.goal[0] else -1
     # A cube that is still to follow may be put on either side later, if there is room for it.
-    right = {
-        y
-        for y in range(-170, 171, 10)
-        if (side * (y - other[1]) <= 0 if on_line else side * y <= 50)
-    }
-    spots = [(0, y, _HALF) for y in right if levels.apart((0, y, _HALF), other)]
+    if on_line:
+        allowed = [y for y in _LINE if side * (y - other[1]) <= 0]
+    else:
+        allowed = [y for y in _LINE if side * y <= 50]
+    spots = [(0, y, _HALF) for y in allowed if levels.apart((0, y, _HALF), other)]
     if not spots:
         raise LevelError(
             f"no room on the line for {name} beside a cube at {other}; reset for another level"

@@ -88,9 +88,12 @@ def _shut(points: list[Vector], opened: int) -> list[str]:
         if one[1] < other[1] and one[0] == other[0]
     ]
     drawer, handle = pairs[0] if pairs else (points[0], points[1])
-    apple = next((each for each in points if each not in (drawer, handle)), drawer)
+    apple = next((point for point in points if point not in (drawer, handle)), drawer)
     x, y, z = handle
     push = call_text("push", [x, y, z, x, y - opened, z])
-    if abs(apple[0] - drawer[0]) < 50 and abs(apple[1] - drawer[1]) < 60:
+    is_inside = abs(apple[0] - drawer[0]) < 50 and abs(apple[1] - drawer[1]) < 60
+    if is_inside:
         return [push]
-    return [call_text("pick", apple), call_text("place", (*drawer[:2], 100)), push]
+    pick = call_text("pick", apple)
+    place = call_text("place", (*drawer[:2], 100))
+    return [pick, place, push]

@@ -24,10 +24,12 @@ class View:
         forward = np.subtract(self.target, self.eye) / math.dist(self.target, self.eye)
         right = np.cross(forward, (0.0, 0.0, 1.0))
         right /= np.linalg.norm(right)
+        up = np.cross(right, forward)
         away = np.subtract(point, self.eye)
-        focal = size / 2 / math.tan(self.field / 2) / float(away @ forward)
-        column = size / 2 + focal * float(away @ right)
-        row = size / 2 - focal * float(away @ np.cross(right, forward))
+        half = size / 2
+        focal = half / math.tan(self.field / 2) / float(away @ forward)
+        column = half + focal * float(away @ right)
+        row = half - focal * float(away @ up)
         return round(column), round(row)
 
     def words(self, size: int, points: Sequence[tuple[int, int, int]]) -> str:

@@ -138,6 +138,8 @@ def iou(one: Box, other: Box) -> float:
     """
     width = min(one.x2, other.x2) - max(one.x1, other.x1)
     height = min(one.y2, other.y2) - max(one.y1, other.y1)
-    shared = max(0.0, width) * max(0.0, height) if one.area and other.area else 0.0
+    shared = 0.0
+    if one.area and other.area:
+        shared = max(0.0, width) * max(0.0, height)
     union = one.area + other.area - shared
     return shared / union if union > 0 else 0.0

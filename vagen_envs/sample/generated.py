@@ -132,8 +132,10 @@ def _grounding(stream: HashStream) -> _Made:
     colours = stream.sample(tuple(COLOURS), 2)
     others = [pair for pair in _kinds(stream, 4) if pair[0] != kind]
     names = [(kind, stream.choice(colours)) for _ in range(2 + stream.below(2))]
-    while not (ways := _references(shapes := scatter(stream, [*names, *others]), kind)):
-        pass
+    ways: list[tuple[str, Shape]] = []
+    while not ways:
+        shapes = scatter(stream, [*names, *others])
+        ways = _references(shapes, kind)
     words, found = stream.choice(ways)
     return _scene(stream, f"Find {words}. The label is {kind!r}.", _boxes([found], kind), shapes)
 

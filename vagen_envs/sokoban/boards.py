@@ -205,12 +205,14 @@ def _level(board: _Board, height: int, width: int) -> Level:
     """The level in the middle of so many cells."""
     left = "#" * ((width - len(board[0])) // 2)
     rows = [(left + row).ljust(width, "#") for row in board]
-    grid = "#" * width * ((height - len(board)) // 2) + "".join(rows)
-    floor, targets, player = (_where(grid, signs) for signs in ("@+$*. -_", ".+*", "@+"))
+    above = "#" * width * ((height - len(board)) // 2)
+    grid = above + "".join(rows)
+    floor = _where(grid, "@+$*. -_")
+    targets = _where(grid, ".+*")
+    boxes = _where(grid, "$*")
+    player = _where(grid, "@+").bit_length() - 1
     board_key = canonical_board(width, floor, targets)
-    return Level(
-        height, width, floor, targets, _where(grid, "$*"), player.bit_length() - 1, board_key
-    )
+    return Level(height, width, floor, targets, boxes, player, board_key)
 
 
 def _checked(rows: str) -> _Board:

@@ -66,10 +66,10 @@ class SokobanState(State):
         """
         boxes = [(f"box{i}", at) for i, at in enumerate(self.boxes)]
         targets = [(f"target{i}", at) for i, at in enumerate(self.targets)]
-        return (
-            *(relation(name, at, "the player", self.player) for name, at in (*boxes, *targets)),
-            *(relation(target, at, box, box_at) for target, at in targets for box, box_at in boxes),
-        )
+        found = [relation(name, at, "the player", self.player) for name, at in (*boxes, *targets)]
+        for target, at in targets:
+            found += [relation(target, at, box, box_at) for box, box_at in boxes]
+        return tuple(found)
 
     def natural_language(self) -> str:
         """The sentences as prose; with one box there is nothing to number."""

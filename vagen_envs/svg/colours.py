@@ -102,5 +102,6 @@ def _mixed(mix: re.Match[str], current: str) -> Rgba | None:
         return None
     weights = np.array([first * one[3], second * other[3]]) / whole
     alpha = float(weights.sum())
-    red, green, blue = (weights @ [one[:3], other[:3]] / (alpha or 1)).tolist()
+    premultiplied = weights @ [one[:3], other[:3]]
+    red, green, blue = (premultiplied / (alpha or 1)).tolist()
     return red, green, blue, alpha * min(1.0, whole / 100)

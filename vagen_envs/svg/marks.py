@@ -52,7 +52,9 @@ def marks_of(root: Element, styles: Mapping[Element, Style], size: int) -> list[
     width, height = letterbox(root, size)
     walk = _Walk(root, styles, size)
     outside = Place(Identity, style_of(styles[root], {}), (size, size), 1.0)
-    walk.visit_viewport(root, outside, (size - width) // 2, (size - height) // 2, width, height)
+    left = (size - width) // 2
+    top = (size - height) // 2
+    walk.visit_viewport(root, outside, left, top, width, height)
     return walk.marks
 
 
@@ -236,7 +238,8 @@ class _Walk:
         if seen is None or not (np.abs((low, high)) < FARTHEST).all():
             return
         left, top, right, bottom = np.clip((*low, *high), 0.0, self.size).tolist()
-        if (left < right or top < bottom) and len(self.marks) < MAX_MARKS:
+        is_inside = left < right or top < bottom
+        if is_inside and len(self.marks) < MAX_MARKS:
             self.marks.append((shape, how, seen, left, top, right, bottom))
 
 

@@ -126,10 +126,14 @@ def _cell(_kind: str, row: dict[str, Any]) -> list[Fact]:
 
 def _object(_kind: str, row: dict[str, Any]) -> list[Fact]:
     ways = frozenset(re.findall(r"ahead|left|right|back", _plain(row.get("direction"))))
-    far = row.get("distance")
     name = spoken(str(row.get("object") or "")) or _plain(row.get("object"))
-    metres = float(far) if isinstance(far, int | float) and far > 0 else None
-    return [Seen(name.lower(), ways, metres)] if ways and name else []
+    if not ways or not name:
+        return []
+    metres = None
+    distance = row.get("distance")
+    if isinstance(distance, int | float) and distance > 0:
+        metres = float(distance)
+    return [Seen(name.lower(), ways, metres)]
 
 
 def _position(_kind: str, row: dict[str, Any]) -> list[Fact]:

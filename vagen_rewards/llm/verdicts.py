@@ -150,16 +150,16 @@ def read_verdict(reply: str) -> Score:
     keyed = [match["word"] for match in _KEYED.finditer(text)]
     plain = _TAGGED.sub(lambda match: _as_named(match["word"]), _with_plain_verdict(text))
     lines = [line for line in _HEADING.sub(_as_named(""), plain).splitlines() if line.strip()]
-    last = bool(lines) and _is_verdict(lines[-1], lines[-2] if len(lines) > 1 else ".")
+    before_last = lines[-2] if len(lines) > 1 else "."
+    ends_with_verdict = bool(lines) and _is_verdict(lines[-1], before_last)
     alone = [_NAMED.fullmatch(line) or _BARE.fullmatch(line) for line in lines]
     found = [*keyed, *(match["word"] for match in alone if match)]
-    verdicts = {_SCORES[word.lower()] for word in found} if last else set()
-    value = verdicts.pop() if len(verdicts) == 1 else None
-    if value is None:
-        return Score.unscored(
-            f"the judge gave {'both verdicts' if verdicts else 'no verdict'}: {_short(reply)}"
-        )
-    return Score(value, _short(_TAGS.sub("", _TAGGED.sub("", reply)).strip(), 1000) or found[0])
+    verdicts = {_SCORES[word.lower()] for word in found} if ends_with_verdict else set()
+    if len(verdicts) != 1:
+        how_many = "both verdicts" if verdicts else "no verdict"
+        return Score.unscored(f"the judge gave {how_many}: {_short(reply)}")
+    words = _TAGS.sub("", _TAGGED.sub("", reply)).strip()
+    return Score(verdicts.pop(), _short(words, 1000) or found[0])
 
 
 def _as_named(word: str) -> str:

@@ -77,10 +77,10 @@ class Told(NamedTuple):
 
         `None` if only of some, since "on the right" may be of the table.
         """
-        others = [name for name in _cubes(state) if name != self.name]
-        others = others or [name for name in state.positions if name != self.name]
-        found = {self._to(state, side, name) for name in others}
-        return found.pop() if len(found) == 1 else None
+        cubes = [name for name in _cubes(state) if name != self.name]
+        things = [name for name in state.positions if name != self.name]
+        verdicts = {self._to(state, side, name) for name in cubes or things}
+        return verdicts.pop() if len(verdicts) == 1 else None
 
     def _to(self, state: Any, how: str, name: str) -> bool | None:
         """Whether it is so to one other thing."""

@@ -247,8 +247,10 @@ def _is_between(at: Position, one: Position, other: Position) -> bool | None:
             return False
     if at in (one, other):
         return False
-    turn = (other[0] - one[0]) * (at[1] - one[1]) - (other[1] - one[1]) * (at[0] - one[0])
-    return turn == 0 or None
+    rows = other[0] - one[0]
+    columns = other[1] - one[1]
+    is_in_line = rows * (at[1] - one[1]) == columns * (at[0] - one[0])
+    return is_in_line or None
 
 
 def _so_many(verdicts: list[bool | None], number: int) -> bool | None:

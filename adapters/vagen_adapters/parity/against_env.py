@@ -96,9 +96,12 @@ def _misread(playback: Playback, call: SamplerCall) -> str:
 
 def _observations(messages: Sequence[tuple[str, str]]) -> list[str] | None:
     """What the environment's side says in each turn; None if one side speaks twice in a row."""
-    if any((role == "assistant") != (at % 2 == 1) for at, (role, _) in enumerate(messages)):
+    roles = [role for role, _ in messages]
+    ours = roles[::2]
+    theirs = roles[1::2]
+    if "assistant" in ours or any(role != "assistant" for role in theirs):
         return None
-    if any(role == "system" for role, _ in messages) or len(messages) % 2 == 0:
+    if "system" in roles or len(messages) % 2 == 0:
         return None
     return [_laid_out(TOOL_RESULT.sub(r"\1", content)) for _, content in messages[::2]]
 

@@ -99,8 +99,10 @@ class ReferenceModel:
         left = iter(sizes)
         collapsed, places = self.collapse(ids)
         whole: list[int] = []
-        for token, at, end in zip(collapsed, places, [*places[1:], len(ids)], strict=True):
-            whole += [token] * (next(left, end - at) if token == self.image_token else 1)
+        ends = [*places[1:], len(ids)]
+        for token, at, end in zip(collapsed, places, ends, strict=True):
+            length = next(left, end - at) if token == self.image_token else 1
+            whole += [token] * length
         return whole
 
     def inputs(self, ids: Sequence[int], pictures: Sequence[Pixels]) -> dict[str, Tensor]:
@@ -128,8 +130,10 @@ class ReferenceModel:
         """
         self.model.model.rope_deltas = None
         logits = self.model(**inputs, use_cache=False).logits[0]
-        scores = logits[:-1].float().log_softmax(1).gather(1, inputs["input_ids"][0, 1:, None])
-        return [0.0, *scores.squeeze(1).tolist()]
+        all_scores = logits[:-1].float().log_softmax(1)
+        following = inputs["input_ids"][0, 1:, None]
+        scores = all_scores.gather(1, following).squeeze(1)
+        return [0.0, *scores.tolist()]
 
     def say(self, ids: Sequence[int]) -> str:
         """Decode tokens for a message; runs of image tokens are shown as one."""

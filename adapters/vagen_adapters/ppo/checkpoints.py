@@ -176,10 +176,12 @@ def changes(folder: Path, card: Mapping[str, Any]) -> dict[str, list[Any]]:
     """
     there = json.loads((folder / CARD).read_text(encoding="utf-8"))
     own = inspect.get_annotations(MultiTurnPPOConfig).keys() - WITHOUT_EFFECT
-    pairs = {name: [there.get(name), card.get(name)] for name in ("recipe", "reasoning_reward")}
+    pairs: dict[str, list[Any]] = {}
+    for name in ("recipe", "reasoning_reward"):
+        pairs[name] = [there.get(name), card.get(name)]
     for name in sorted(own):
         pairs[name] = [there["settings"].get(name), card["settings"].get(name)]
-    return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
+    return {name: [before, now] for name, (before, now) in pairs.items() if before != now}
 
 
 def reading(checkpoint: str | Path) -> contextlib.AbstractContextManager[None]:

@@ -75,7 +75,8 @@ def log_completions(callbacks: Sequence[Any], rows: Sequence[Completion]) -> Non
 
 def _to_tensorboard(callback: Any, rows: Sequence[Completion]) -> None:
     """TensorBoard has no tables: a text in Markdown, and each picture under its row's name."""
-    writer, step = callback.tb_writer, rows[0].cells["update"]
+    writer = callback.tb_writer
+    step = rows[0].cells["update"]
     words = [column for column in COLUMNS if column != "picture"]
     lines = ["| " + " | ".join(words) + " |", "|" + "---|" * len(words)]
     for row in rows:

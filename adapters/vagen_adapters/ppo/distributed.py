@@ -123,8 +123,12 @@ def own_parts(accelerator: Any, rows: Tensor, size: int) -> Iterator[tuple[Tenso
     Every process gets equally many parts, because sharded weights are gathered by all at once: one
     with no rows left gets the first row, and False for not its own.
     """
-    rank, world = accelerator.process_index, accelerator.num_processes
-    mine = rows[rank::world]
-    for start in range(0, math.ceil(len(rows) / world), size):
+    world = accelerator.num_processes
+    mine = rows[accelerator.process_index :: world]
+    most = math.ceil(len(rows) / world)
+    for start in range(0, most, size):
         part = mine[start : start + size]
-        yield (part, True) if len(part) else (rows[:1], False)
+        if len(part):
+            yield part, True
+        else:
+            yield rows[:1], False

@@ -33,10 +33,13 @@ class RecentlyUsed(Generic[Kept]):
     def put(self, key: Hashable, entry: Kept, size: int) -> None:
         """Keep an entry of `size` bytes in the place of those that were not used for longest."""
         with self._lock:
-            self.held += size - self._kept.pop(key, (None, 0))[1]
-            self._kept[key] = entry, size
+            _, size_before = self._kept.pop(key, (None, 0))
+            self._kept[key] = (entry, size)
+            self.held += size - size_before
             while self.held > self.most:
-                self.held -= self._kept.pop(next(iter(self._kept)))[1]
+                oldest = next(iter(self._kept))
+                _, freed = self._kept.pop(oldest)
+                self.held -= freed
 
     def clear(self) -> None:
         """Keep nothing."""
@@ -53,9 +56,8 @@ def end_to_end(features: Sequence[Tensor]) -> Tensor:
     """
     if len({feature.shape[1:] for feature in features}) == 1:
         return torch.cat(list(features))
-    from trl.trainer.utils import (
-        pad,
-    )  # here, for the parity kit also runs where TRL can't be installed
+    # Here, for the parity kit also runs where TRL can't be installed.
+    from trl.trainer.utils import pad
 
     return pad([row for feature in features for row in feature])
 

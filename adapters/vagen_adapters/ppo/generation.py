@@ -224,11 +224,10 @@ class TransformersSampler:
         """
         ended = torch.isin(sampled, torch.tensor(ends, device=sampled.device)).long()
         lengths = torch.where(ended.any(1), ended.argmax(1) + 1, sampled.shape[1]).tolist()
+        rows = zip(sampled.tolist(), logprobs.tolist(), lengths, strict=True)
         return [
             SampledReply(tuple(ids[:length]), tuple(scores[:length]))
-            for ids, scores, length in zip(
-                sampled.tolist(), logprobs.tolist(), lengths, strict=True
-            )
+            for ids, scores, length in rows
         ]
 
 

@@ -145,7 +145,9 @@ def _above_mean(x: Tensor, group: Tensor, scale: bool, eps: float) -> Tensor:
     centred = (x - total / size).masked_fill(_alike(x, group), 0)
     if not scale:
         return centred
-    return centred / ((_sums(centred.square(), group)[0] / (size - 1).clamp(min=1)).sqrt() + eps)
+    squares, _ = _sums(centred.square(), group)
+    deviation = (squares / (size - 1).clamp(min=1)).sqrt()
+    return centred / (deviation + eps)
 
 
 def _above_others(x: Tensor, group: Tensor) -> Tensor:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -40,8 +39,11 @@ class Kept:
         read = len(self.ids)
         if read < len(prompt.ids) and prompt.ids[:read] == self.ids:
             return self  # most often, and a loop over all tokens would take longer with each turn
-        both = zip(self.ids, prompt.ids[:-1], strict=False)
-        same = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], both))
+        same = 0
+        for own, other in zip(self.ids, prompt.ids[:-1], strict=False):
+            if own != other:
+                break
+            same += 1
         layers = [(keys[:, :same], values[:, :same]) for keys, values in self.layers]
         return Kept(self.ids[:same], self.shown, layers, self.places[: same + 1])
 

@@ -200,7 +200,8 @@ class DifficultySampler(LevelSampler):
         ]
 
     def _seed_of(self, number: int, task: TrainingTask) -> int:
-        mixed, stream = self.records[task.name].mixed, HashStream("replay", self.seed, number)
+        mixed = self.records[task.name].mixed
+        stream = HashStream("replay", self.seed, number)
         if mixed and stream.random() < REPLAYED:
             return mixed[stream.below(len(mixed))]
         return super()._seed_of(number, task)

@@ -85,8 +85,9 @@ def of_evaluation(episodes: Sequence[PPOEpisode]) -> dict[str, float]:
     sound = [episode for episode in episodes if episode.failure is None]
     found = {**_outcome(sound), "failed": float(len(episodes) - len(sound))}
     sources = _by_source(sound)
-    for source, batch in sources.items() if len(sources) > 1 else ():
-        found |= {f"{name}/{source}": entry for name, entry in _outcome(batch).items()}
+    if len(sources) > 1:
+        for source, batch in sources.items():
+            found |= {f"{name}/{source}": entry for name, entry in _outcome(batch).items()}
     return found
 
 
@@ -187,9 +188,10 @@ def _by_source(episodes: Sequence[PPOEpisode]) -> dict[str, list[PPOEpisode]]:
 
 def _reward_terms(episodes: Sequence[PPOEpisode]) -> dict[str, float]:
     sums: dict[str, float] = defaultdict(float)
-    turns = [turn for episode in episodes for turn in episode.new_turns]
-    for term in (term for turn in turns for term in turn.rewards):
-        sums[f"reward/{term.name}"] += term.value
+    for episode in episodes:
+        for turn in episode.new_turns:
+            for term in turn.rewards:
+                sums[f"reward/{term.name}"] += term.value
     return {name: whole / len(episodes) for name, whole in sums.items()}
 
 

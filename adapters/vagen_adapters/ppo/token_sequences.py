@@ -43,9 +43,11 @@ def remembered(steps: Sequence[Step], now: int, context: ContextPolicy) -> Seque
     if context.turns is not None:
         first = max(0, now - context.turns)
     else:
-        summaries = (at for at in range(now, 0, -1) if isinstance(steps[at - 1], PlayedSummary))
-        first = next(summaries, 0)
-    return [_brief(step) if context.answers else step for step in steps[first:now]]
+        first = now
+        while first > 0 and not isinstance(steps[first - 1], PlayedSummary):
+            first -= 1
+    shown = steps[first:now]
+    return [_brief(step) for step in shown] if context.answers else list(shown)
 
 
 def _brief(step: Step) -> Step:
@@ -117,22 +119,26 @@ def training_sequences(
     With `with_end`, a truncated episode's last sequence ends with the observation after it, whose
     value is what the rest of the episode would have been worth.
     """
-    context, steps = context or ContextPolicy(), episode.steps
-    end = episode.last_shown if with_end and episode.truncated and not episode.terminated else None
+    context = context or ContextPolicy()
+    steps = episode.steps
+    goes_on = episode.truncated and not episode.terminated
+    end = episode.last_shown if with_end and goes_on else None
     forgets = context.reasoning != "keep" and any(step.shown.opens for step in steps)
-    each = context.turns is not None or context.answers or forgets
-    starts = [
-        at
-        for at in range(episode.first, len(steps))
-        if at == episode.first or each or isinstance(steps[at - 1], PlayedSummary)
-    ]
-    return [
-        lay_out(
+    turn_by_turn = context.turns is not None or context.answers or forgets
+    starts: list[int] = []
+    for at in range(episode.first, len(steps)):
+        follows_summary = isinstance(steps[at - 1], PlayedSummary)
+        if at == episode.first or turn_by_turn or follows_summary:
+            starts.append(at)
+    sequences: list[TokenSequence] = []
+    for start, stop in itertools.pairwise([*starts, len(steps)]):
+        for_summary = isinstance(steps[start], PlayedSummary)
+        sequence = lay_out(
             remembered(steps, start, context),
             steps[start:stop],
             end if stop == len(steps) else None,
             start,
-            thoughts=shown_thoughts(context, for_summary=isinstance(steps[start], PlayedSummary)),
+            thoughts=shown_thoughts(context, for_summary=for_summary),
         )
-        for start, stop in itertools.pairwise([*starts, len(steps)])
-    ]
+        sequences.append(sequence)
+    return sequences

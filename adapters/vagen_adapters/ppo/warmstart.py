@@ -109,10 +109,12 @@ def batch_of(shown: Sequence[Demonstration], encoder: ChatEncoder) -> dict[str, 
     """Model inputs with `labels`, (B, L): the tokens of imitated replies, `IGNORED` elsewhere."""
     sequences = [training_sequences(demonstration.episode)[0] for demonstration in shown]
     inputs = model_inputs([sequence.prompt for sequence in sequences], encoder, "cpu")
-    labels = torch.full_like(inputs["input_ids"], IGNORED)
+    ids = inputs["input_ids"]
+    labels = torch.full_like(ids, IGNORED)
     for row, (sequence, demonstration) in enumerate(zip(sequences, shown, strict=True)):
         learned = torch.tensor([turn in demonstration.imitated for turn in sequence.turn_ids])
-        labels[row, : len(learned)][learned] = inputs["input_ids"][row, : len(learned)][learned]
+        width = len(learned)
+        labels[row, :width][learned] = ids[row, :width][learned]
     return {**inputs, "labels": labels}
 
 

@@ -119,13 +119,15 @@ class EnvHost:
 
     def _shown(self, session: str, picture: Picture | None, data: dict[str, Any]) -> HostAnswer:
         """An answer with its digest."""
-        named = (
-            None if picture is None else {"sha256": picture.sha256, "shape": list(picture.shape)}
-        )
+        named = None
+        png = None
+        if picture is not None:
+            named = {"sha256": picture.sha256, "shape": list(picture.shape)}
+            png = (picture.sha256, picture.png)
         body = written({"picture": named, **data})
-        digest = hashlib.blake2b(self._digests[session].encode() + body, digest_size=16).hexdigest()
+        since_reset = self._digests[session].encode()
+        digest = hashlib.blake2b(since_reset + body, digest_size=16).hexdigest()
         self._digests[session] = digest
-        png = None if picture is None else (picture.sha256, picture.png)
         return HostAnswer(b'{"digest":"%s",' % digest.encode() + body[1:], png, digest)
 
     def _close(self, session: str) -> HostAnswer:

@@ -131,8 +131,11 @@ class Journal:
     def _asked_again(self, verb: str, item: dict[str, Any]) -> SessionReply:
         if verb == "open":
             return self._send("open", [{**item, "move": 0}])[0]
-        opened = self._send("open", [self._histories[item["session"]].reopening(verb)])[0]
-        return self._send(verb, [item])[0] if opened.code is None else opened
+        history = self._histories[item["session"]]
+        opened = self._send("open", [history.reopening(verb)])[0]
+        if opened.code is not None:
+            return opened
+        return self._send(verb, [item])[0]
 
     def _is_gone(self, verb: str, item: dict[str, Any], reply: SessionReply) -> bool:
         if verb == "open":

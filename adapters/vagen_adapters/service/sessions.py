@@ -62,7 +62,10 @@ class Sessions:
     """
 
     def __init__(self, pool: Pool, config: ServiceConfig, share: int, metrics: Metrics) -> None:
-        self._pool, self._config, self._share, self._metrics = pool, config, share, metrics
+        self._pool = pool
+        self._config = config
+        self._share = share
+        self._metrics = metrics
         self._loop = asyncio.get_running_loop()
         self._sessions: dict[str, Session] = {}
         pool.on_lost = self._lose
@@ -118,10 +121,12 @@ class Sessions:
     def _move(
         self, verb: str, item: Any, session: Session
     ) -> HostAnswer | Failure | asyncio.Future[Result]:
+        after = None
         if verb == "step":
-            arguments, after = {"reply": item.reply}, item.after
+            arguments = {"reply": item.reply}
+            after = item.after
         else:
-            arguments, after = {"seed": item.seed, "split": item.split, "level": item.level}, None
+            arguments = {"seed": item.seed, "split": item.split, "level": item.level}
         request = hashlib.sha256(repr((verb, arguments, after)).encode()).digest()
         if item.move == session.move and session.request:
             if request != session.request:
@@ -148,7 +153,9 @@ class Sessions:
             return Failure(
                 "out_of_order", f"move {session.move} of this session is still being played"
             )
-        session.move, session.request, session.answer = item.move, request, None
+        session.move = item.move
+        session.request = request
+        session.answer = None
         call = HostCall(item.session, verb, arguments)
         session.pending = session.slot.submit(call, session.client)
         # The first callback: whoever waits for the result finds the session up to date.
@@ -160,23 +167,24 @@ class Sessions:
     def _finish(
         self, session: Session, call: HostCall, began: float, pending: asyncio.Future[Result]
     ) -> None:
-        session.pending, session.used = None, self._loop.time()
-        result = (
-            Failure("lost", "the request was cancelled")
-            if pending.cancelled()
-            else pending.result()
-        )
+        session.pending = None
+        session.used = self._loop.time()
+        if pending.cancelled():
+            result: Result = Failure("lost", "the request was cancelled")
+        else:
+            result = pending.result()
         if isinstance(result, Failure) and result.code in ENDED:
             if self._sessions.get(call.session) is session:
                 self._end(call.session, result.code)
-        elif (
-            isinstance(result, Failure) and result.code == "bad_config"
-        ):  # refused: it uses up no number
-            session.move, session.request = session.move - 1, b""
+        elif isinstance(result, Failure) and result.code == "bad_config":
+            # Refused: it uses up no number.
+            session.move -= 1
+            session.request = b""
         elif isinstance(result, Failure):
             session.answer = result
         else:
-            if len(result.body) + len(result.picture[1] if result.picture else b"") < KEPT:
+            png = result.picture[1] if result.picture else b""
+            if len(result.body) + len(png) < KEPT:
                 session.answer = result
             session.digest = result.digest
             self._metrics.moved(session.env_id, call.verb, session.used - began)
@@ -219,7 +227,8 @@ class Sessions:
         if isinstance(result, HostAnswer) and item.replay is not None:
             self._metrics.replays.inc()
             result = await self._replay(item, session) or result
-        session.pending, session.used = None, self._loop.time()
+        session.pending = None
+        session.used = self._loop.time()
         if isinstance(result, Failure):
             self._end(item.session, result.code)
         return result
@@ -271,12 +280,9 @@ class Sessions:
         while True:
             await asyncio.sleep(min(1.0, self._config.lease / 4))
             late = self._loop.time() - self._config.lease
-            for key in [
-                key
-                for key, session in self._sessions.items()
-                if session.used < late and not session.pending
-            ]:
-                self._end(key, "expired")
+            for key, session in list(self._sessions.items()):
+                if session.used < late and not session.pending:
+                    self._end(key, "expired")
 
     def _end(self, key: str, why: str) -> None:
         session = self._sessions.pop(key)

@@ -188,12 +188,14 @@ class Board:
                 yield self._moved(between, 1, second) or between, one, other
 
     def _moved(self, now: Placement, player: int, step: int) -> Placement | None:
-        boxes, one, other = now
-        floor = self.level.floor & ~(1 << (one, other)[1 - player])
-        moved = push(floor, boxes, (one, other)[player], step)
+        boxes, first, second = now
+        mover, partner = (first, second) if player == 0 else (second, first)
+        floor = self.level.floor & ~(1 << partner)
+        moved = push(floor, boxes, mover, step)
         if moved is None:
             return None
-        return (moved[0], moved[1], other) if player == 0 else (moved[0], one, moved[1])
+        boxes, mover = moved
+        return (boxes, mover, partner) if player == 0 else (boxes, partner, mover)
 
 
 def _path(

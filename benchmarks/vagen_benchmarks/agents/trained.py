@@ -76,9 +76,8 @@ class Trained(Agent):
             self._options = {env_id: _shared(options) for env_id, options in given.items()}
             self._thinks: int = self.card.get("max_thinking_tokens", 0)
             model, self._encoder = load_policy(self._folder, thinking=self._thinks > 0)
-        except (
-            Exception
-        ) as error:  # of files that are cut off or damaged, libraries raise whatever they like
+        # Of files that are cut off or damaged, libraries raise whatever they like.
+        except Exception as error:
             raise ProtocolError(
                 f"{folder} holds no model that can be played: {in_short(error)}"
             ) from error
@@ -108,11 +107,14 @@ class Trained(Agent):
         """
         if env_id not in self._options:
             return []
-        trained, create = self._options[env_id], declared(env_id)[1].config_class.create
-        learnt, played = create(**trained), create(**{**trained, **options})
+        trained = self._options[env_id]
+        create = declared(env_id)[1].config_class.create
+        learnt = create(**trained)
+        played = create(**{**trained, **options})
         found = []
         for name, asked in config.items():
-            now, before = getattr(played, name), getattr(learnt, name)
+            now = getattr(played, name)
+            before = getattr(learnt, name)
             if name in WRITTEN and now != before:
                 found.append(f"{name}={now!r}, but it was trained with {before!r}")
             elif name not in WRITTEN and not name.startswith(PAID) and now != asked:
@@ -128,14 +130,15 @@ class Trained(Agent):
             )
 
     def reply(self, game: Game) -> Reply:
-        context, now = ContextPolicy.parse(self.card.get("context", "all")), len(game.turns)
+        context = ContextPolicy.parse(self.card.get("context", "all"))
+        most = self.card.get("max_tokens", 256)
         with self._busy:
-            if context.summarises_before(now):
+            if context.summarises_before(len(game.turns)):
                 request = self._encoder.show("", {"text": summary_request(context)})
                 text, call = self._most_likely(game, context, request, context.summary_tokens)
-                game.summaries.append(ContextSummary(now, text, call))
+                game.summaries.append(ContextSummary(len(game.turns), text, call))
             shown = self._show(game, context, game.now)
-            text, call = self._most_likely(game, context, shown, self.card.get("max_tokens", 256))
+            text, call = self._most_likely(game, context, shown, most)
             return Reply(text, call if self._thinks else None)
 
     def _most_likely(
@@ -197,9 +200,10 @@ class Trained(Agent):
         """A reply as tokens, after the thoughts before it."""
         from vagen_adapters.ppo.generation import SampledReply
 
+        thoughts = tuple(thought_ids or ())
         words = self._encoder.tokenizer(text, add_special_tokens=False)["input_ids"]
-        ids = (*(thought_ids or ()), *words, self._encoder.end_id)
-        return SampledReply(ids, (0.0,) * len(ids), thoughts=len(thought_ids or ()))
+        ids = (*thoughts, *words, self._encoder.end_id)
+        return SampledReply(ids, (0.0,) * len(ids), thoughts=len(thoughts))
 
     def _show(
         self,

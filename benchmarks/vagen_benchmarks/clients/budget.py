@@ -141,10 +141,10 @@ def picture_tokens(height: int, width: int) -> tuple[int, int]:
     is all of it.
     """
     patches = -(-height // 14) * -(-width // 14)
-    tiles = (
-        85 + 170 * -(-height // 512) * -(-width // 512) + 258 * -(-height // 384) * -(-width // 384)
-    )
-    return max(height * width // 750, 85), patches + tiles
+    of_openai = 85 + 170 * -(-height // 512) * -(-width // 512)
+    of_gemini = 258 * -(-height // 384) * -(-width // 384)
+    about = max(height * width // 750, 85)
+    return about, patches + of_openai + of_gemini
 
 
 def prompt_tokens(messages: Sequence[Message], picture: tuple[int, int]) -> tuple[int, int]:

@@ -116,9 +116,10 @@ def print_withheld_keys(agents: Sequence[Agent]) -> None:
 def key_named(agents: Sequence[Agent]) -> str:
     """The environment variable of the agents' key, for advice."""
     models = [agent for agent in agents if isinstance(agent, ChatAgent)]
-    keys = sorted({agent.model.provider.key for agent in models if agent.model.provider.key})
+    keys = {agent.model.provider.key for agent in models}
+    named = " or ".join(sorted(filter(None, keys))) or "the key"
     how = next((agent.withheld_key for agent in models if agent.withheld_key), "")
-    return (" or ".join(keys) or "the key") + (f" ({how})" if how else "")
+    return f"{named} ({how})" if how else named
 
 
 def _written(how: Mapping[str, Any]) -> dict[str, Any]:

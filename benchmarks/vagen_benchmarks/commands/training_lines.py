@@ -85,9 +85,13 @@ def show_lines(trainer: Any) -> None:
     class Lines(TrainerCallback):  # type: ignore[misc]  # transformers has no types
         def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **_: Any) -> None:
             line = line_of(state.global_step, state.max_steps, logs or {})
-            if line and state.is_world_process_zero:
-                taken = torch.cuda.max_memory_allocated() / GIB if torch.cuda.is_available() else 0
-                out.print(f"{line}, {taken:.1f} GiB" if taken else line, highlight=False)
+            if not line or not state.is_world_process_zero:
+                return
+            if torch.cuda.is_available():
+                taken = torch.cuda.max_memory_allocated() / GIB
+                if taken:
+                    line = f"{line}, {taken:.1f} GiB"
+            out.print(line, highlight=False)
 
     for each in (PrinterCallback, ProgressCallback):
         trainer.remove_callback(each)

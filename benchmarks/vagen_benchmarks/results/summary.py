@@ -40,19 +40,21 @@ class Summary:
     """
 
     def __init__(self, protocol: Protocol, *, failed_as_misses: bool = False) -> None:
-        self.protocol, self._misses = protocol, failed_as_misses
+        self.protocol = protocol
+        self._misses = failed_as_misses
         self.cells: dict[tuple[str, str], Cell] = {}
         for agent in protocol.agents:
             for _, task, seed, repeat in protocol.keys(agent["name"]):
-                key = task.label, agent["name"]
-                self.cells.setdefault(key, self._cell(*key)).planned.add((seed, repeat))
+                self._cell(task.label, agent["name"]).planned.add((seed, repeat))
 
     def add(self, episode: Episode) -> None:
-        key = episode.task, episode.agent
-        self.cells.setdefault(key, self._cell(*key)).add(episode)
+        self._cell(episode.task, episode.agent).add(episode)
 
     def _cell(self, task: str, agent: str) -> Cell:
-        return Cell(task, agent, failed_as_misses=self._misses)
+        """The cell of a task and an agent, a new one if there is none yet."""
+        if (task, agent) not in self.cells:
+            self.cells[task, agent] = Cell(task, agent, failed_as_misses=self._misses)
+        return self.cells[task, agent]
 
     def rows(self) -> list[dict[str, Any]]:
         """The table, by task and then by agent, in the order they were first seen."""

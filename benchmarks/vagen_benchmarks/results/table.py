@@ -243,8 +243,10 @@ def _rank(rows: Sequence[TableRow]) -> None:
 
 def _is_better(one: TableRow, other: TableRow) -> bool:
     """Whether one row solved more of the levels that both played, more than chance explains."""
-    shared = sorted(one.plays.keys() & other.plays.keys())
-    gains = [
-        (one.plays[play][0], int(one.plays[play][1]) - int(other.plays[play][1])) for play in shared
-    ]
-    return sum(gain for _, gain in gains) > 0 and paired_p_value(gains) < SURE
+    gains: list[tuple[str, int]] = []
+    for play in sorted(one.plays.keys() & other.plays.keys()):
+        level, solved = one.plays[play]
+        _, solved_by_other = other.plays[play]
+        gains.append((level, int(solved) - int(solved_by_other)))
+    gained = sum(gain for _, gain in gains)
+    return gained > 0 and paired_p_value(gains) < SURE

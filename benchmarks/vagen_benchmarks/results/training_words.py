@@ -89,8 +89,10 @@ def _said(folder: Path) -> list[_Said]:
 def _read(rollout: int, turn: dict[str, Any]) -> _Said:
     parsed = turn["parsed"]
     fields = [parsed.get(name) for name in ("observation", "reasoning", "prediction")]
-    text = " ".join(field for field in fields if field) or turn["reply"]
-    return _Said(rollout, text, tuple(turn["metrics"][p] for p in PARTS if p in turn["metrics"]))
+    text = " ".join(filter(None, fields)) or turn["reply"]
+    metrics = turn["metrics"]
+    scores = [metrics[part] for part in PARTS if part in metrics]
+    return _Said(rollout, text, tuple(scores))
 
 
 def _log(folder: Path) -> list[dict[str, Any]]:

@@ -103,8 +103,10 @@ class Plan:
                     continue
                 axis = {self.data["axis"]["option"]: value} if value is not None else {}
                 own = column.get("options", {})
-                options, shown = {**self.data.get("options", {}), **own, **axis}, [*own, *axis]
-                yield column, value, task_label(column["env"], options, shown), options, shown
+                options = {**self.data.get("options", {}), **own, **axis}
+                shown = [*own, *axis]
+                label = task_label(column["env"], options, shown)
+                yield column, value, label, options, shown
 
     def tasks(self) -> tuple[list[Task], list[Skipped]]:
         """The tasks, and the environments that can't be made here."""

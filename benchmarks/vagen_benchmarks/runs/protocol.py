@@ -102,9 +102,12 @@ class Protocol:
         """
         if any(agent in task.baselines for task in self.tasks):
             return [task for task in self.tasks if agent in task.baselines]
-        described = next((each for each in self.agents if each["name"] == agent), {})
-        known = described.get("trained_on") if (self.plan or {}).get("trained") else None
-        return [task for task in self.tasks if not known or task.env_id in known]
+        is_of_trained = bool(self.plan and self.plan.get("trained"))
+        described = next((found for found in self.agents if found["name"] == agent), {})
+        known = described.get("trained_on")
+        if not is_of_trained or not known:
+            return list(self.tasks)
+        return [task for task in self.tasks if task.env_id in known]
 
     def keys(self, agent: str) -> Iterator[tuple[str, Task, int, int]]:
         """Key, task, seed and repeat of every episode that an agent plays."""
@@ -146,7 +149,8 @@ def differing(one: Any, other: Any, path: str = "") -> Iterator[tuple[str, Any, 
     """Where two JSON values differ: the path, such as `tasks.0.split`, and both."""
     if isinstance(one, dict) and isinstance(other, dict):
         for name in sorted({*one, *other}):
-            yield from differing(one.get(name), other.get(name), f"{path}.{name}" if path else name)
+            where = f"{path}.{name}" if path else name
+            yield from differing(one.get(name), other.get(name), where)
     elif isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
         for i, pair in enumerate(zip(one, other, strict=True)):
             yield from differing(*pair, f"{path}.{i}")

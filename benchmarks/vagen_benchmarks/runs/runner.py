@@ -156,10 +156,18 @@ class _Run:
         """Write the end to the journal and complete the outcome."""
         outcome = self.outcome
         outcome.usage = self.budget.usage
-        planned = sum(1 for agent in agents for _ in self.folder.protocol.keys(agent.name))
+        protocol = self.folder.protocol
+        planned = sum(len(list(protocol.keys(agent.name))) for agent in agents)
         outcome.left = max(0, planned - len(self.folder.finished) - outcome.failed)
-        counts = {name: getattr(outcome, name) for name in ("played", "failed", "left", "reason")}
-        self.folder.note("end", at=_now(), **counts, scored=self.folder.scored)
+        self.folder.note(
+            "end",
+            at=_now(),
+            played=outcome.played,
+            failed=outcome.failed,
+            left=outcome.left,
+            reason=outcome.reason,
+            scored=self.folder.scored,
+        )
 
     async def play(self, agents: Sequence[Agent]) -> None:
         try:

@@ -186,7 +186,11 @@ def _rank(lines: list[dict[str, Any]]) -> None:
     known = [figure for figure in overall if figure and figure.is_bounded and not figure.flagged]
     for line in lines:
         figure = line["figures"][-1]
-        ranked = not line["reference"] and figure in known
-        line["rank"] = str(1 + sum(other.low > figure.high for other in known)) if ranked else "–"
-        line["order"] = not ranked, -figure.low if figure and figure.is_bounded else 1.0
+        is_ranked = not line["reference"] and figure in known
+        line["rank"] = "–"
+        if is_ranked:
+            better = sum(other.low > figure.high for other in known)
+            line["rank"] = str(1 + better)
+        from_above = -figure.low if figure and figure.is_bounded else 1.0
+        line["order"] = (not is_ranked, from_above)
     lines.sort(key=lambda line: line["order"])  # by the lower end, which failures can only lower

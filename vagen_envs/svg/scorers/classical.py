@@ -139,6 +139,13 @@ def _edge_match(target: Features, picture: Features) -> float:
     """
     if not target.edges.any() or not picture.edges.any():
         return float(target.edges.any() == picture.edges.any())
-    precision = _beyond_chance(float(target.near[picture.edges].mean()), float(target.near.mean()))
-    recall = _beyond_chance(float(picture.near[target.edges].mean()), float(picture.near.mean()))
-    return 2 * precision * recall / (precision + recall) if precision + recall else 0.0
+    precision = _met(picture.edges, target.near)
+    recall = _met(target.edges, picture.near)
+    if not precision + recall:
+        return 0.0
+    return 2 * precision * recall / (precision + recall)
+
+
+def _met(edges: NDArray[np.bool_], near: NDArray[np.float64]) -> float:
+    """The share of edges that lie near the other picture's, beyond chance."""
+    return _beyond_chance(float(near[edges].mean()), float(near.mean()))

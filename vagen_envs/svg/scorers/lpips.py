@@ -124,10 +124,13 @@ class LpipsScorer(FeatureScorer[list[Tensor]]):
 
     def _resized(self, picture: Pixels) -> Tensor:
         """(1, 3, 224, 224), from 0 to 1."""
-        x = torch.tensor(picture[None], device=self._device).permute(0, 3, 1, 2).float() / 255
-        if x.shape[2:] == (_SIDE, _SIDE):
+        pixels = torch.tensor(picture[None], device=self._device)
+        x = pixels.permute(0, 3, 1, 2).float() / 255
+        side = (_SIDE, _SIDE)
+        if x.shape[2:] == side:
             return x
-        return functional.interpolate(x, (_SIDE, _SIDE), mode="bicubic", antialias=True).clamp(0, 1)
+        resized = functional.interpolate(x, side, mode="bicubic", antialias=True)
+        return resized.clamp(0, 1)
 
     @torch.inference_mode()
     def compare(self, target: list[Tensor], picture: list[Tensor]) -> Mapping[str, float]:

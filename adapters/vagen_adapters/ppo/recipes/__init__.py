@@ -105,8 +105,10 @@ class Recipe:
         for other in others:
             found = {name: entry for name, entry in found.items() if other.get(name) == entry}
         default = self.settings.get("max_tokens", 0)
-        longest = max(self.overrides.get(env_id, {}).get("max_tokens", default) for env_id in ids)
-        return {**found, **({"max_tokens": longest} if longest else {})}
+        longest = max(overrides.get("max_tokens", default) for overrides in (first, *others))
+        if longest:
+            found["max_tokens"] = longest
+        return found
 
 
 def recipe_names() -> list[str]:
