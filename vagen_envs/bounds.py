@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Protocol, Union, get_args, get_origin, get_type_hints
 
 _LARGEST = 1e308
-"""Of a number: not infinite, and no integer that is too long for a float."""
+"""The largest number that an option may have: any that a float can hold."""
 
 
 class Bound(Protocol):

@@ -106,7 +106,7 @@ def content_hash(content: bytes) -> str:
 
 
 Shares = tuple[int, int]
-"""Of 100 levels so many are for train, and so many for val; the others are for test."""
+"""Percent of the levels in train and in val; the others are in test."""
 SHARES: Shares = 80, 10
 
 

@@ -37,7 +37,7 @@ def packed(head: bytes, body: list[Any]) -> bytes:
 
 
 def unpacked(head: bytes, snapshot: bytes) -> list[Any]:
-    """The body. Raises SnapshotError if it is of something else, or damaged."""
+    """The body. Raises SnapshotError if the heading is another one, or the bytes are damaged."""
     if not isinstance(snapshot, bytes):
         raise SnapshotError(
             f"a snapshot is bytes, not {type(snapshot).__name__}; pass what snapshot() gave"

@@ -21,7 +21,7 @@ from vagen_envs.seeding import SPLITS, Split, split_of
 T = TypeVar("T")
 
 SUFFIXES = (".parquet", ".arrow", ".jsonl")
-"""Of the files of a folder that are read. A named file may also be a `.json` list."""
+"""Endings of the files that are read in a folder. A named file may also be a `.json` list."""
 
 SplitBy = Literal["published", "content", "all"]
 """Whether data keeps its own splits, where it says any (`published`), is split by content, or

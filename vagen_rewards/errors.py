@@ -25,7 +25,7 @@ class JudgeConfigError(RewardError, ValueError):
 
 
 class TooManyUnscoredError(RewardError, RuntimeError):
-    """So many statements went unscored that training on the rest would be misleading."""
+    """Too many statements are unscored: training on the rest would be misleading."""
 
 
 class BudgetSpentError(RewardError, RuntimeError):

@@ -24,8 +24,8 @@ memory.
 _SENTENCE_END = re.compile(r"[.;!?\n]+")
 
 _counting = threading.Lock()
-"""Of all penalties: counting is short, and a lock of its own would keep one from being sent to a
-worker.
+"""One lock for all penalties: counting takes little time, and a penalty with a lock of its own
+couldn't be sent to a worker.
 """
 
 
@@ -106,7 +106,7 @@ def distinct_responses(texts: Sequence[str]) -> float:
 
 @dataclass(slots=True)
 class RewardedSentence:
-    """A sentence of the agent's.
+    """How much a sentence of the agent was rewarded.
 
     Attributes:
         sentence: in one spelling.

@@ -166,7 +166,7 @@ class Play(vf.Env[PlayConfig]):
 
 
 def wire(messages: list[Message]) -> list[Any]:
-    """Messages for verifiers; replies whose hidden reasoning is kept are its own."""
+    """Messages for verifiers. A reply with hidden reasoning is passed as verifiers gave it."""
     return [message.get(HIDDEN, message) for message in messages]
 
 

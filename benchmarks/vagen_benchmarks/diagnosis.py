@@ -35,7 +35,7 @@ CONDITIONS: tuple[Condition, ...] = get_args(Condition)
 """
 CAUSES = ("perception", "prediction", "planning", "format")
 DRAWS = 1000
-"""Of the bootstrap over levels."""
+"""Resamples of the bootstrap over levels."""
 
 _JUDGE = RuleJudge("claims")
 
@@ -172,9 +172,7 @@ def diagnose(run: RunFolder, *, progress: Callable[[], None] = lambda: None) -> 
 
 
 def turn_losses(env: VagenEnv, episode: Episode) -> list[TurnLoss]:
-    """What each turn of an episode lost. The episode's replies are played again in `env`, as
-    text.
-    """
+    """Replay an episode's replies in `env`, with text observations, and return each turn's loss."""
     env.reset(seed=episode.seed)
     left = _left(env)
     losses = []

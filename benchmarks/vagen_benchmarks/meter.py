@@ -62,7 +62,7 @@ class Meter:
         self._bar.stop()
 
     def advance(self, steps: int = 1, note: str = "") -> None:
-        """So many steps more; `note` stands behind."""
+        """Advance the meter by a number of steps, and show `note` behind it."""
         task, at = self._bar.tasks[0], time.monotonic()
         self._bar.update(task.id, advance=steps, note=note)
         done = int(task.completed)

@@ -21,7 +21,7 @@ _SMALL = 4
 """Rows up to which all ways are known: 4x4 cells have 3,096 of 5 to 9 moves, found in 20 ms."""
 
 SHARES = 40, 10
-"""Of 100 maps so many are for train and for val; half is left for test. Long ways are rare on 4x4
+"""Percent of the maps in train and in val; half is left for test. Long ways are rare on 4x4
 cells, and a tenth of their maps would be a poor test."""
 _LONGEST = {3: 6, 4: 10}
 """Moves of the longest way on a small lake, of `_all_ways`."""

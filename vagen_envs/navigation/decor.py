@@ -25,7 +25,7 @@ STYLES = ("plaster", "wallpaper", "panels")
 PAINTINGS = 8
 _SIDE = 128
 _HEIGHT = np.linspace(1.0, 0.0, _SIDE)[:, None]
-"""Of each row of a wall's texture, 1 at the ceiling."""
+"""The height of each row of a wall's texture: 1 at the ceiling, 0 at the floor."""
 _ACROSS = np.linspace(0.0, 1.0, _SIDE)[None, :]
 
 

@@ -181,7 +181,7 @@ class HouseSimulator:
         return self._sights[key]
 
     def height(self, name: str) -> float:
-        """Of an object's middle above the floor, in metres."""
+        """The height of an object's middle above the floor, in metres."""
         return float(self._points(self._bodies[name])[:, 2].mean())
 
     def _box(self, body: int) -> NDArray[np.float64]:

@@ -161,8 +161,8 @@ class ThorSimulator:
         )
 
     def height(self, name: str) -> float:
-        """Of an object's position above the floor, in metres; the agent's middle is 0.9 m above
-        it.
+        """The height of an object's position above the floor, in metres; the agent's middle is
+        0.9 m above it.
         """
         return float(self._event.get_object(name)["position"]["y"] - self._y + 0.9)
 

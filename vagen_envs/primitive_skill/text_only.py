@@ -47,7 +47,7 @@ def read_skills(text: str, task: str) -> list[str]:
 
 
 def _onto_discs(points: list[Vector]) -> Iterator[tuple[Vector, Vector]]:
-    """Each disc gets a cube, whichever."""
+    """Put any cube on each disc that has none."""
     discs = sorted((point for point in points if point[2] == 0), key=lambda disc: disc[1])
     cubes = [point for point in points if point[2] > 0]
     loose = [cube for cube in cubes if not _beside_one_of(cube, discs)]
@@ -56,7 +56,7 @@ def _onto_discs(points: list[Vector]) -> Iterator[tuple[Vector, Vector]]:
 
 
 def _onto_one_another(points: list[Vector]) -> Iterator[tuple[Vector, Vector]]:
-    """The others onto the first, as they are listed, or onto what stands on another."""
+    """Stack the others, in their order, on the highest thing, or on the first if all are low."""
     highest = max(points, key=lambda point: point[2])
     top = highest if highest[2] >= CUBE else points[0]
     loose = [point for point in points if not near(point, top, _BESIDE)]
@@ -65,7 +65,7 @@ def _onto_one_another(points: list[Vector]) -> Iterator[tuple[Vector, Vector]]:
 
 
 def _onto_the_line(points: list[Vector]) -> Iterator[tuple[Vector, Vector]]:
-    """Those that are off the line straight onto it."""
+    """Move each thing that is off the line straight onto it."""
     for point in points:
         if abs(point[0]) > 10:
             yield point, (0, point[1], 0)

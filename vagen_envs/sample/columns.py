@@ -93,7 +93,7 @@ def sample_row(row: Any, columns: Mapping[str, str], source: str, where: str) ->
 
 
 def _most_frequent(answer: Any) -> Any:
-    """Of a list of people's answers the most frequent, and of those the first."""
+    """The most frequent of several people's answers; the first of them in a tie."""
     if not isinstance(answer, list | tuple):
         return answer
     given = [each.get("answer") if isinstance(each, Mapping) else each for each in answer]

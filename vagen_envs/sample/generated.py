@@ -22,7 +22,7 @@ from vagen_envs.sample.shapes import COLOURS, GROUNDS, Shape, draw, draw_signs, 
 from vagen_envs.seeding import HashStream, Split, content_hash, split_of
 
 VERSION = 1
-"""Of the samples; another one for any change of a scene, a question or an answer."""
+"""Version of the samples: it changes with any scene, question or answer."""
 SHAPES = ("circle", "square", "triangle", "star", "diamond", "cross")
 _BOXED = "Put the final answer in \\boxed{}."
 _BOXES = (

@@ -12,13 +12,13 @@ from vagen_envs.errors import ConfigError, shown
 from vagen_envs.tables import encoding_of
 
 SUFFIXES = (".txt", ".xsb", ".sok", ".sb", ".ban", ".lvl", ".slc", "")
-"""Of the files of a folder that are read, besides numbers, as in `screen.1`. A named file may be
-called anything.
+"""Endings of the files that are read in a folder, besides numbers, as in `screen.1`. A file that is
+named itself may have any.
 """
 LARGEST = 50
 """Cells of a side."""
 MOST_BYTES = 64 * 2**20
-"""Of one file."""
+"""The largest file that is read."""
 
 _LETTERS = str.maketrans("pPbBo", "@+$*.")
 _ROW = re.compile(r"[-#@+$*. _pPbBo]*+")
@@ -67,7 +67,7 @@ def _natural(name: str) -> list[tuple[int, str]]:
 
 
 def digest_of(file: Path) -> bytes:
-    """Of the content of a file. Raises ConfigError if it can't be read or is too large."""
+    """A digest of a file's content. Raises ConfigError if it can't be read or is too large."""
     try:
         if file.stat().st_size > MOST_BYTES:
             raise ConfigError(

@@ -29,8 +29,8 @@ _LONGEST = {
     (5, 7): ((25, 35), (25, 35)),
     (6, 6): ((25, 39), (25, 42)),
 }
-"""Of all rooms of a size, whichever way it lies, the most moves of a shortest solution with 1, 2 …
-boxes: where none stands on a target at the start, and where some may."""
+"""The longest shortest solution, in moves, of any room of a size, with 1, 2 … boxes: first where no
+box starts on a target, then where some may."""
 _ANY = 60
 
 

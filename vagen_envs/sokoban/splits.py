@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from vagen_envs.seeding import HashStream, Split, split_at
 
 SHARES = 40, 10
-"""Of 100 boards so many are for train and for val; half is left for test. In a room of 6x6 there
+"""Percent of the boards in train and in val; half is left for test. In a room of 6x6 there
 are only 5,512 boards with one box and a solution of five to nine moves, counted up to turning,
 mirroring and moving, and a tenth of them would be a poor test."""
 

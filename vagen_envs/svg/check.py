@@ -33,7 +33,7 @@ _TRANSFORMS_OVER_HREF = (
 MAX_DEPTH = 64
 """Elements within elements. resvg recurses on a stack of 8 MiB, which some 300 groups fill."""
 MAX_IMAGE_PIXELS = 1 << 22
-"""Of an embedded image: a PNG of a few kilobytes can hold gigapixels."""
+"""Pixels of an embedded image: a PNG of a few kilobytes can hold gigapixels."""
 MAX_ENTITIES = 64
 MAX_ENTITY_LENGTH = 256
 """Characters. Editors declare namespaces as entities; 32 kB of references then expand to 2 MB at
@@ -71,7 +71,7 @@ _UNITS = {
 
 
 def local_name(element: Element) -> str:
-    """The name of an SVG element; with its namespace in braces if that is another one."""
+    """The element's name: `path` in SVG's namespace, `{namespace}name` in others."""
     return element.tag.removeprefix(f"{{{SVG}}}")
 
 

@@ -14,7 +14,7 @@ from vagen_envs.svg.scorers import ScorerName
 from vagen_envs.tables import SplitBy
 
 MOST_SHAPES = 10_000
-"""Of an icon; `max_shapes` is then no limit."""
+"""More shapes than any icon has: as `max_shapes` it is no limit."""
 _RUNGS = (
     (1, 2, 0.85),
     (3, 3, 0.85),
@@ -69,7 +69,7 @@ class SvgConfig(EnvConfig):
     scorer_weights: str = ""
     """Folder of DreamSim's and DINO's weights; by default `$VAGEN_DREAMSIM_WEIGHTS`."""
     scorer_address: str = ""
-    """Of a running scorer service, which then scores instead of this process; see
+    """Address of a running scorer service, which scores in place of this process; see
     `ScorerService`.
     """
     similarity_reward: Annotated[float, Open(REWARD)] = 5.0

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from vagen_envs.svg.check import local_name
 
 Points = NDArray[np.float64]
-"""Of shape (count, 2): x and y."""
+"""(count, 2) x and y of points."""
 Length = Callable[..., float]
 """Pixels of a length: its text, its axis (`x`, `y` or `r` for neither), and what counts for a text
 that is none.

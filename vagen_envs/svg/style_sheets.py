@@ -13,16 +13,16 @@ import tinycss2
 from vagen_envs.svg.check import local_name
 
 MEDIA = ("", "all", "screen")
-"""Of style sheets that are read."""
+"""Values of `media` with which a style sheet is read."""
 _DEEPEST_NESTING = 8
 _LONGEST_SELECTOR = 2000
-"""Of nested rules; each level repeats the selectors around it."""
+"""Characters of a nested rule's selector: each level repeats the selectors around it."""
 Declaration = tuple[bool, str, str]
 """Whether it is `!important`, the property and its value."""
 
 
 def declarations(css: str | list[Any]) -> list[Declaration]:
-    """Those of a `style` attribute or of a rule's block."""
+    """The declarations of a `style` attribute or of a rule's block."""
     found: list[Declaration] = []
     for part in tinycss2.parse_blocks_contents(css, skip_comments=True, skip_whitespace=True):
         if part.type == "declaration":
@@ -32,8 +32,8 @@ def declarations(css: str | list[Any]) -> list[Declaration]:
 
 
 def sheet_styles(root: Element) -> dict[Element, list[Declaration]]:
-    """What style sheets declare, which are emptied. Rules that begin with @ are left out, as in
-    resvg.
+    """Read what style sheets declare of each element, and empty the sheets. Rules that begin with
+    @ are left out, as in resvg.
     """
     sheets = [element for element in root.iter() if local_name(element) == "style"]
     if not sheets:

@@ -60,7 +60,7 @@ _KEYWORDS = {
 }
 
 _RESETS = ("revert", "revert-layer", "unset")
-"""Of an inherited property they mean the inherited value here, where no sheet is older."""
+"""Keywords that mean the inherited value of an inherited property, since no sheet is older."""
 
 
 def resolve(root: Element) -> dict[Element, Style]:

@@ -71,12 +71,14 @@ def _one_places(facts: tuple[Fact, ...], kind: str) -> bool:
 
 
 def _facts(things: dict[str, tuple[Position, ...]], subject: str, other: str) -> int:
-    """Sides that a full description states.
-
-    One for each axis along which two things differ, two for the same cell.
+    """How many sides a full description states: for each pair of things one for each axis along
+    which they differ, and two if they share a cell.
     """
     wanted = 0
     for one in things[subject]:
         for two in things[other]:
-            wanted += (one[0] != two[0]) + (one[1] != two[1]) or 2
+            differing = sum(
+                place != place_of_two for place, place_of_two in zip(one, two, strict=True)
+            )
+            wanted += differing if differing else 2
     return wanted

@@ -193,7 +193,7 @@ def _placed(
 
 
 def _numbered(facts: list[Fact]) -> list[Fact]:
-    """Of facts that are alike each is about another thing."""
+    """Number equal facts: each is about another thing."""
     said = Counter[Fact]()
     found: list[Fact] = []
     for fact in facts:

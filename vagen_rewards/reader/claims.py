@@ -104,7 +104,7 @@ class Reading(NamedTuple):
 
     @classmethod
     def of_none(cls, text: str) -> Self:
-        """Of a text that isn't read, or that takes back what it says."""
+        """The reading of a text that isn't understood, or that takes back what it says."""
         whole = ((0, len(text)),)
         return cls((), whole, whole)
 

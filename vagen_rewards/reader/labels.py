@@ -30,7 +30,7 @@ class Labels(NamedTuple):
 
     @classmethod
     def of(cls, *mentions: Mention) -> Self:
-        """Those of a fact; what is unnamed, such as "a hole", has none."""
+        """The labels in a fact; a thing without a name, such as "a hole", has none."""
         numbers = tuple(
             [
                 (mention.kind, int(mention.label))

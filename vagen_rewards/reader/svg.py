@@ -57,7 +57,7 @@ class Painted(NamedTuple):
         return None if len(verdicts) - verdicts.count(False) >= self.many else False
 
     def fits(self, element: Any) -> bool | None:
-        """Whether this is such an element."""
+        """Whether an element has this shape, colour, place and size; None if that can't be told."""
         if self.at is not None:
             x, y = self.at
             if abs(x - element.x) > TOLERANCE or abs(y - element.y) > TOLERANCE:

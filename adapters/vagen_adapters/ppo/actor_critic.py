@@ -113,8 +113,8 @@ class ActorCritic(nn.Module):
         return self.policy.config
 
     def tie_weights(self) -> None:
-        """Make language heads their embeddings again, where they are, after weights were spread
-        over processes.
+        """Tie the language heads to the embeddings again, after weights were sharded over
+        processes.
         """
         for model in (self.policy, self.critic, self.reference):
             if model is not None:

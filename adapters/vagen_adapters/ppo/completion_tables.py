@@ -15,7 +15,7 @@ from vagen_adapters.ppo.episodes import PPOEpisode
 from vagen_envs import Turn
 
 NAME = "completions"
-"""Of the table in a tracker."""
+"""The table's name in a tracker."""
 COLUMNS = ("update", "episode", "seed", "turn", "picture", "observation", "thoughts", "reply",
            "problems", "reward", "advantage")  # fmt: skip
 
@@ -32,7 +32,7 @@ class Completion:
 
     @property
     def label(self) -> str:
-        """Of the picture, where it stands alone."""
+        """The name of the row's picture in trackers without tables."""
         return f"{NAME}/{self.cells['episode']}/{self.cells['turn']}"
 
 

@@ -120,8 +120,8 @@ def whole_weights(args: MultiTurnPPOConfig) -> Iterator[None]:
 def own_parts(accelerator: Any, rows: Tensor, size: int) -> Iterator[tuple[Tensor, bool]]:
     """This process's share of `rows`, up to `size` at a time.
 
-    Every process gets equally many parts, because sharded weights are gathered by all at once: one
-    with no rows left gets the first row, and False for not its own.
+    Yields rows and whether they are its own. Every process gets equally many parts, because sharded
+    weights are gathered by all at once; a process without rows gets the first row and False.
     """
     world = accelerator.num_processes
     mine = rows[accelerator.process_index :: world]

@@ -103,7 +103,7 @@ OLD_NAMES = {
     "gradient_checkpointing": "activation_checkpointing",
     "gradient_checkpointing_kwargs": "activation_checkpointing_kwargs",
 }
-"""Of transformers' settings before 5.20, and the new ones."""
+"""Names of settings before transformers 5.20, and the new name of each."""
 RECOMPUTING_OPTIONS = OLD_NAMES["gradient_checkpointing_kwargs"]
 RECOMPUTING = {
     **dict.fromkeys(("use_reentrant", "preserve_rng_state", "debug", "early_stop"), bool),

@@ -22,7 +22,7 @@ from vagen_adapters.ppo.lora import with_adapters
 from vagen_adapters.ppo.scoring import PIECES
 
 VLLM_SHARE = 0.3
-"""Of a GPU that vLLM takes in the trainer's process unless `gpu_memory_utilization` says
+"""The share of a GPU that vLLM takes in the trainer's process unless `gpu_memory_utilization` says
 otherwise.
 """
 LOGIT_COPIES = 6.6

@@ -92,7 +92,7 @@ def of_evaluation(episodes: Sequence[PPOEpisode]) -> dict[str, float]:
 
 
 def _outcome(episodes: Sequence[PPOEpisode]) -> dict[str, float]:
-    """Of the episodes that have ended; nothing where none has."""
+    """Success and return of the episodes that have ended; empty where none has."""
     ended = [episode for episode in episodes if not episode.is_paused]
     if not ended and episodes:
         return {}

@@ -116,9 +116,7 @@ class PackedTokens:
         return rewards.new_zeros(episodes).index_add(0, self.episode_of_row, rewards)
 
     def of_turns(self, name: str, entries: Tensor) -> Tensor:
-        """(B, T) → (M,) What the batch says of each turn. Raises TrainingDataError where that is no
-        number.
-        """
+        """(B, T) → (M,) Take each turn's entry. Raises TrainingDataError if one isn't finite."""
         return self._finite(name, entries.detach()[self.turn_rows, self.turns], self.turn_rows)
 
     def between_turns(self, factor: float, like: Tensor | None = None) -> Tensor:

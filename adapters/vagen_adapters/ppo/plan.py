@@ -17,7 +17,9 @@ from vagen_adapters.ppo.memory_counts import Part, activations_of, sampling_part
 GIB = 2**30
 SHARDINGS = ("ddp", "zero2", "fsdp", "zero3")
 RESERVE = 2 * GIB
-"""Of a GPU: CUDA's context, the work space of its libraries, and what its allocator can't use."""
+"""Bytes of a GPU that aren't planned: CUDA's context, the work space of its libraries, and what its
+allocator can't use.
+"""
 EIGHT_BITS = ("adamw_bnb_8bit", "paged_adamw_8bit", "adamw_torch_8bit")
 """Optimisers whose two moments take a byte each."""
 

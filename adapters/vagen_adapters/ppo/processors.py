@@ -141,7 +141,7 @@ def _part(path: str, name: str, model_type: str) -> Any:
 
 
 def _without_its_checks(cls: Any) -> Any:
-    """The same class by the same name, which takes a part that isn't there for what it is."""
+    """A subclass of the same name that accepts a part of any class, such as `_Absent`."""
 
     def check_argument_for_proper_class(_: Any, name: str, part: Any) -> type:  # noqa: ARG001 - transformers' own
         return type(part)

@@ -109,7 +109,7 @@ class Rollout:
 
     @property
     def progress(self) -> Progress:
-        """Of what is played now."""
+        """How far the episodes are that are played now."""
         many = len(self._episodes)
         done = sum(episode.over for episode in self._episodes)
         tokens = sum(len(step.reply.ids) for episode in self._episodes for step in episode.steps)
@@ -415,7 +415,7 @@ class Rollout:
         return self.encoder.show(core.system_prompt, observation, state)
 
     def _seed(self, seed: int, episode: PPOEpisode) -> int:
-        """Of an episode's next reply, where the whole is drawn from `seed`."""
+        """The seed of an episode's next reply, drawn from the rollout's `seed`."""
         level = episode.level
         named = (seed, level.split, level.seed, level.draw, len(episode.steps))
         return HashStream("reply", *named).bits(48)

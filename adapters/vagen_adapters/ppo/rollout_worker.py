@@ -244,7 +244,7 @@ class RolloutWorker:
         return [episode for _, episode in sorted(numbered, key=lambda pair: int(pair[0]))]
 
     def levels(self, number: int, extra: int = 0) -> list[LevelSeed]:
-        """Those of a rollout, or the n-th as many that are played beside them."""
+        """The levels of a rollout; with `extra` its n-th set of as many further levels."""
         per_rollout = self.args.episodes_per_rollout // self.args.group_size
         drawn = number + extra * self.args.rollouts
         groups = range(drawn * per_rollout, (drawn + 1) * per_rollout)

@@ -27,7 +27,7 @@ class Marks:
 
 
 NO_MARKS = Marks("", "", "")
-"""Of a model that doesn't think, or isn't let."""
+"""The marks of a model that doesn't think, or whose thinking is turned off."""
 
 
 def marks_of(on: str, off: str, added: Collection[str]) -> Marks:

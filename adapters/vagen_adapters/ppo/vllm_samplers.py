@@ -42,8 +42,8 @@ class VLLMSampler:
         self._rests = False
 
     def rest(self) -> None:
-        """Give the GPU's memory up until the next `sync` or `sample`, if the engine was told that
-        it may.
+        """Free the GPU's memory until the next `sync` or `sample`, with the option
+        `enable_sleep_mode`.
         """
         if self._sleeps and not self._rests:
             self.llm.sleep(

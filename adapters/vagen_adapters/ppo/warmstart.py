@@ -25,7 +25,7 @@ from vagen_envs import VagenEnv, VagenError
 from vagen_envs.seeding import HashStream
 
 FIRST_SEED = 1_000_000
-"""Of the demonstrations, so that PPO's training levels, whose seeds are small, are new to the
+"""The first seed of the demonstrations: PPO's training levels have small seeds, and stay new to the
 model.
 """
 BATCH = 16

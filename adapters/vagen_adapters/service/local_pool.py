@@ -17,8 +17,8 @@ HEADER = struct.Struct("!i")
 """What `multiprocessing.Connection`, at the worker's end, writes before a message: its length."""
 
 NICENESS = 10
-"""Of a worker of costly environments, and of the programs that draw for it. A tenth of a core's
-share is left to it where quick turns and the server want all; they never do for long.
+"""The niceness of a worker of costly environments, and of the programs that draw for it. A tenth of
+a core's share is left to it where quick turns and the server want all; they never do for long.
 """
 MOST = 4
 """Times its size, to which a pool grows so that each client has a worker of its own. One takes

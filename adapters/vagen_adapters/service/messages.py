@@ -25,11 +25,11 @@ STATUS = {"unauthorized": 401, "forbidden": 403, "full": 429}
 MAX_OPTIONS = 256
 """Several times as many as any environment has."""
 MAX_REPLIES = 10_000
-"""Of a replay. Half a million short ones in a request of 2 MiB would take 130 MiB and minutes of a
-worker.
+"""Replies of a replay. Half a million short ones in a request of 2 MiB would take 130 MiB and
+minutes of a worker.
 """
 MAX_DEPTH = 6
-"""Of nested options: a list of texts is 1 deep."""
+"""Levels of nesting in an option: a list of texts is 1 deep."""
 
 
 def _text(value: Any) -> str:
@@ -53,7 +53,7 @@ def _shallow(options: dict[str, Any]) -> dict[str, Any]:
 Text = Annotated[str, PlainValidator(_text)]
 """A reply. Pydantic's own strings refuse lone surrogates, which a model can write."""
 Choice = Annotated[Any, AfterValidator(lambda value: _shallow({"": value})[""])]
-"""Of a reset: the environment itself says which values are valid."""
+"""An option of a reset; the environment checks its value."""
 Seed = Annotated[int, Field(ge=SEED.least, le=SEED.most)]
 Name = Annotated[str, Field(max_length=200)]
 

@@ -25,7 +25,7 @@ from vagen_adapters.service.tenants import network
 UNREAD = 1 << 20
 """Bytes of output that may wait for a client that goes on sending."""
 FRAGMENTS = 4096
-"""Of one WebSocket message; our clients send one."""
+"""The most fragments of one WebSocket message; our clients send one."""
 
 
 def make_server(

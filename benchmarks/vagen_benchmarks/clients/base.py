@@ -203,7 +203,7 @@ def _date(text: str | None) -> datetime | None:
 
 
 MOST_TOKENS = 2**53
-"""A number of tokens that isn't one: it is read as nothing, as is a negative one."""
+"""A larger count of tokens, or a negative one, is taken as missing."""
 
 
 def count(usage: Any, *names: str) -> int | None:

@@ -13,9 +13,9 @@ from vagen_benchmarks.stop_reasons import Stop
 from vagen_rewards.usage import Budget, Price, Usage
 
 BYTES_A_TOKEN = 4
-"""Of English, about; what is counted where an endpoint doesn't report usage."""
+"""Roughly right for English; used where an endpoint doesn't report usage."""
 FEWEST_BYTES_A_TOKEN = 2
-"""What a prompt's worst case is counted with."""
+"""Used for a prompt's worst case."""
 
 
 class RunBudget(Budget):

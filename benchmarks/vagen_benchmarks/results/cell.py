@@ -212,8 +212,8 @@ class Cell:
         return _share(sum(getattr(each, name) for each in self.by_turn), turns)
 
     def _drawn(self) -> str:
-        """The draw of the levels, by the first of them: a level is a function of its seed, split
-        and configuration.
+        """A name of the levels that were drawn: split, seed and content of the first. Levels are a
+        function of split, seed and configuration.
         """
         first = min(self.contents, default=None)
         return "" if first is None else f"{self.split} {first} {self.contents[first]}"

