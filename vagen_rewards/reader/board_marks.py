@@ -77,8 +77,6 @@ def _facts(things: dict[str, tuple[Position, ...]], subject: str, other: str) ->
     wanted = 0
     for one in things[subject]:
         for two in things[other]:
-            differing = sum(
-                place != place_of_two for place, place_of_two in zip(one, two, strict=True)
-            )
-            wanted += differing if differing else 2
+            differing = int(one[0] != two[0]) + int(one[1] != two[1])
+            wanted += differing or 2
     return wanted
