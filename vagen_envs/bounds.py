@@ -185,9 +185,8 @@ def bounds_of(cls: Any) -> dict[str, tuple[Bound, Bound | None]]:
     `None` for closed.
     """
     found: dict[str, tuple[Bound, Bound | None]] = {}
-    for owner in reversed(
-        cls.__mro__[:-1]
-    ):  # an option that a subclass declares without bounds keeps those it had
+    # An option that a subclass declares without bounds keeps those it had.
+    for owner in reversed(cls.__mro__[:-1]):
         for name, kind in get_type_hints(owner, include_extras=True).items():
             if get_origin(kind) is Annotated:
                 given = [note for note in kind.__metadata__ if not isinstance(note, Open)]

@@ -21,5 +21,6 @@ def is_absent(module: str) -> bool:
     except (
         ModuleNotFoundError,
         ValueError,
-    ):  # its parent isn't installed, or it is hidden in sys.modules
+    ):
+        # Its parent isn't installed, or it is hidden in sys.modules.
         return True

@@ -39,9 +39,8 @@ class State:
     _kinds: ClassVar[dict[str, type[State]]] = {}
 
     def __init_subclass__(cls) -> None:
-        if not cls.__dict__.get(
-            "kind"
-        ):  # an inherited one would read records back as the other class
+        # An inherited one would read records back as the other class.
+        if not cls.__dict__.get("kind"):
             raise ConfigError(
                 f"{cls.__qualname__} has no kind of its own; set `kind: ClassVar[str]` in the class"
             )

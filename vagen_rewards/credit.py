@@ -90,6 +90,7 @@ def _told_by(state: State, part: Part) -> Counter[Fact]:
     except (
         NotImplementedError,
         JudgeConfigError,
-    ):  # no words of its own, or none that the rules read
+    ):
+        # No words of its own, or none that the rules read.
         return Counter()
     return Counter(claim.key for claim in read_so.claims)

@@ -68,9 +68,8 @@ class ChatObservation(gym.Wrapper[list[Message], str, dict[str, Any], str], Reco
         pictures: PictureForm = "data_url",
     ) -> None:
         RecordConstructorArgs.__init__(self, context=context, pictures=pictures)
-        super().__init__(
-            cast("gym.Env[Any, str]", env)
-        )  # Gymnasium has it observe what its wrapper does
+        # Gymnasium has it observe what its wrapper does.
+        super().__init__(cast("gym.Env[Any, str]", env))
         self.observation_space = ChatSpace()
         self.context = ContextPolicy.parse(context)
         if self.context.summary is not None:

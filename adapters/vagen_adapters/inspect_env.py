@@ -263,9 +263,8 @@ def task_of(env_id: str) -> Callable[..., Task]:
         options: of the environment, as for `gym.make`.
     """
     named = task(made)
-    if (
-        registry_info(named).name == made.__name__
-    ):  # an editable install does not map to the distribution
+    # An editable install does not map to the distribution.
+    if registry_info(named).name == made.__name__:
         named = task(name=f"{__package__}/{made.__name__}")(made)
     return cast("Callable[..., Task]", named)
 

@@ -178,11 +178,11 @@ class TRLEnvironment:
         except (
             ReplyTypeError,
             EpisodeOverError,
-        ):  # the model's mistakes: TRL returns them to the model
+        ):
+            # The model's mistakes: TRL returns them to the model.
             raise
-        except (
-            Exception
-        ) as error:  # TRL would return these to the model as well, and score the episode
+        except Exception as error:
+            # TRL would return these to the model as well, and score the episode.
             self._broken = error
             raise
         self.terminated, self.truncated = bool(terminated), bool(truncated)

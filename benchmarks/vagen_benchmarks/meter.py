@@ -20,9 +20,8 @@ FIRST_STEPS = 3
 start.
 """
 
-_CONSOLE = Console(
-    stderr=True, markup=False, emoji=False, highlight=False
-)  # one, so that bars can stand in bars
+# One console, so that bars can stand in bars.
+_CONSOLE = Console(stderr=True, markup=False, emoji=False, highlight=False)
 
 
 class Meter:

@@ -135,9 +135,8 @@ def draw_lake(
             lake = _between_corners(stream, size, hole_probability, shortest, longest)
         else:
             lake = _wind(stream, size, hole_probability, length)
-        if (
-            lake is not None and split_of(lake.map(), SHARES) == split
-        ):  # whatever the start, so no map leaks
+        # The split is the map's, whatever its start, so that no map leaks.
+        if lake is not None and split_of(lake.map(), SHARES) == split:
             return lake
     raise LevelError(
         f"no {size}x{size} lake with hole_probability={hole_probability} has a shortest way of "

@@ -163,9 +163,8 @@ def _alone_and_without_threads() -> Iterator[None]:
 
     absent = _MESA.keys() - os.environ.keys()
     with Path(tempfile.gettempdir(), f"vagen-opengl-{os.getuid()}.lock").open("a") as file:
-        for _ in range(
-            int(HUNG_AFTER * 5)
-        ):  # a quarter of the time: a process that hangs must not stop all others
+        # A quarter of the time: a process that hangs must not stop all others.
+        for _ in range(int(HUNG_AFTER * 5)):
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 break

@@ -176,9 +176,8 @@ class ManipulationScene(BaseEnv):  # type: ignore[misc]
                     pose=sapien.Pose(p=board["at"]), half_size=board["half_size"], density=300
                 )
                 self._draw(link, **board)
-        along_y = sapien.Pose(
-            q=[math.sqrt(0.5), 0, 0, math.sqrt(0.5)]
-        )  # a joint slides along its own x
+        # A joint slides along its own x.
+        along_y = sapien.Pose(q=[math.sqrt(0.5), 0, 0, math.sqrt(0.5)])
         drawer.set_joint_name("slide")
         drawer.set_joint_properties(
             "prismatic", [[0, TRAVEL / 1000]], along_y, along_y, friction=0.3, damping=15.0

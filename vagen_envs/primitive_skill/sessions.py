@@ -108,9 +108,10 @@ def make_session(
     """
     global _owner
     if not workers and _owner in (None, os.getpid()):
+        # Brings torch and ManiSkill.
         from vagen_envs.primitive_skill.simulator import (
             ManipulationSimulator,
-        )  # brings torch and ManiSkill
+        )
 
         _owner = os.getpid()
         return ManipulationSimulator(picture_size, device)
@@ -151,7 +152,6 @@ def main(connection: Connection, picture_size: int, device: str) -> None:
 
 
 if __name__ == "__main__":
-    with contextlib.suppress(
-        EOFError, OSError
-    ):  # the other end is gone, and with it the need for this process
+    # The other end is gone, and with it the need for this process.
+    with contextlib.suppress(EOFError, OSError):
         main(Connection(int(sys.argv[1])), int(sys.argv[2]), sys.argv[3])

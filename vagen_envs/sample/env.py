@@ -129,9 +129,8 @@ class SampleEnv(VagenEnv):
         self._threshold = self.config.iou_threshold
         if found := _sample_set(self.config):
             return *found.size, 3
-        generate(
-            HashStream("any"), "train", self.config.sources
-        )  # an unknown source is an error now
+        # An unknown source is an error now.
+        generate(HashStream("any"), "train", self.config.sources)
         return SIDE, SIDE, 3
 
     def set_iou_threshold(self, value: float) -> None:

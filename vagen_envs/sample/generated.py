@@ -75,11 +75,12 @@ def generated_samples(
 
 def _sample(source: str, made: _Made, name: str) -> Sample:
     boxes = source in ("vagen/detection", "vagen/grounding")
+    # Weights of accuracy and format, verifier and its parameters.
     rewarded: tuple[Any, ...] = (
         1.0,
         0.0,
         "mathverify",
-    )  # weights of accuracy and format, verifier and its parameters
+    )
     if boxes:
         rewarded = (0.9, 0.1, "detection", {"coordinates": "thousandths"})
     return Sample(

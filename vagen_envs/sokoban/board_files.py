@@ -48,7 +48,8 @@ def files_of(path: str) -> list[Path]:
         OSError,
         RuntimeError,
         ValueError,
-    ) as error:  # too long a name, a folder that may not be read, ~nobody
+    ) as error:
+        # Too long a name, a folder that may not be read, ~nobody.
         raise ConfigError(f"boards={shown(path)} can't be read: {shown(str(error))}") from error
     raise ConfigError(f"boards={shown(path)} is neither a file nor a folder")
 

@@ -70,7 +70,8 @@ def colour(text: str, current: str = "black") -> Rgba | None:
         NotImplementedError,
         TypeError,
         ValueError,
-    ):  # no colour, or of an unknown space
+    ):
+        # No colour, or of an unknown space.
         return None
     return red, green, blue, parsed.alpha
 

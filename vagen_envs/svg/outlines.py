@@ -134,9 +134,8 @@ def _ellipse(element: Element, length: Length) -> list[Points]:
 def _path(data: str) -> list[Points]:
     """The contours of a path, with eight points for each curve."""
     pen = RecordingPen()
-    with contextlib.suppress(
-        Exception
-    ):  # what stands before an error is drawn (SVG 2, section 9.5.4)
+    # What stands before an error is drawn (SVG 2, section 9.5.4).
+    with contextlib.suppress(Exception):
         parse_path(data, pen)
     contours: list[list[tuple[float, float]]] = []
     for command, points in pen.value:

@@ -78,9 +78,8 @@ def draw(root: Element, size: int, renderer: str) -> Image.Image:
     else:
         import cairosvg
 
-        png = cairosvg.svg2png(
-            svg.encode(), output_width=width, output_height=height
-        )  # reads data: URLs only
+        # Reads data: URLs only.
+        png = cairosvg.svg2png(svg.encode(), output_width=width, output_height=height)
     with Image.open(io.BytesIO(png)) as image:
         picture = Image.new("RGB", (size, size), "white")
         corner = ((size - image.width) // 2, (size - image.height) // 2)
@@ -145,9 +144,8 @@ def forbid_the_outside() -> None:
     """From now on opening anything raises PermissionError. It can't be taken back."""
 
     def refuse(event: str, _: tuple[Any, ...]) -> None:
-        if event != "builtins.id" and event.startswith(
-            _FORBIDDEN
-        ):  # that one comes a hundred times a drawing
+        # `builtins.id` comes a hundred times a drawing.
+        if event != "builtins.id" and event.startswith(_FORBIDDEN):
             raise PermissionError(f"a picture may not do this ({event})")
 
     sys.addaudithook(refuse)

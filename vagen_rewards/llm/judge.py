@@ -194,9 +194,8 @@ class LLMJudge(Judge):
         try:
             reply = await task
         except Exception as error:  # whatever a server or a proxy does, the statement is unscored
-            if "temperature" in request and _REFUSED.search(
-                str(error)
-            ):  # a model of another name that reasons
+            # A model of another name that reasons.
+            if "temperature" in request and _REFUSED.search(str(error)):
                 self._sampling = {"max_completion_tokens": 8 * self.max_tokens}
                 return await self._reply(statement)
             why = " ".join(self.endpoint.without_key(str(error)).split())

@@ -95,9 +95,8 @@ class JudgePrompts:
         rules = self.text(f"{statement.state.kind}_{statement.part}")
         system = Template(self.text("direct")).substitute(rules=rules)
         state = statement.state
-        truth = (
-            list(state.sentences()) if hasattr(state, "cells") else state.structured()
-        )  # as in appendix D.1
+        # As in appendix D.1.
+        truth = list(state.sentences()) if hasattr(state, "cells") else state.structured()
         return [
             {"role": "system", "content": system},
             {

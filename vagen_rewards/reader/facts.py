@@ -153,10 +153,11 @@ class Within(NamedTuple):
     places: Region
     loose: bool = False  # as in "at the top", where observers differ about the middle
     nth: int = 1  # so many must be there, all if it is 0, none if it is -1
+    # What a number may be counted from: from 0, unless the text says it.
     bases: tuple[int, ...] = (
         0,
         1,
-    )  # what a number may be counted from: from 0, unless the text says it
+    )
     labels: Labels = NO_LABELS
 
     def holds(self, state: Any) -> bool | None:
@@ -176,9 +177,8 @@ class Within(NamedTuple):
 
     def _fits(self, axis: int, place: int | str, cell: Position, state: Any) -> bool | None:
         at, (first, last) = cell[axis], state.extent[axis]
-        if isinstance(
-            place, int
-        ):  # of the rows with floor or of all rows, which a wall may surround
+        # Counted over the rows with floor, or over all rows, which a wall may surround.
+        if isinstance(place, int):
             from_start = {first + place - 1, place - 1}
             from_end = {last + place + 1, last + first + place + 1}
             meant = from_start if place > 0 else from_end

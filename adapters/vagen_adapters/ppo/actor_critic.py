@@ -72,9 +72,8 @@ class ActorCritic(nn.Module):
         self.value_head: nn.Linear | None = None
         if values:
             self.value_head = nn.Linear(policy.config.get_text_config().hidden_size, 1)
-            nn.init.zeros_(
-                self.value_head.weight
-            )  # every state has value 0 until the critic has seen a return
+            # Every state has value 0 until the critic has seen a return.
+            nn.init.zeros_(self.value_head.weight)
             nn.init.zeros_(self.value_head.bias)
         self.reference: Any | None = None
         self.vision_cache: VisionFeatureCache | None = None

@@ -92,9 +92,8 @@ def rotate(output_dir: str | Path, most: int | None, keep: Collection[Path]) -> 
         key=lambda each: not _fault(each),
     )
     for folder in others[: max(0, len(others) - max(0, most - len(keep)))]:
-        (folder / COMPLETE).unlink(
-            missing_ok=True
-        )  # a kill while the rest goes leaves nothing that seems whole
+        # A kill while the rest goes leaves nothing that seems whole.
+        (folder / COMPLETE).unlink(missing_ok=True)
         shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -42,9 +42,8 @@ class Family:
         """
         from transformers import AutoConfig
 
-        adapters = (
-            Path(path) / "adapter_config.json"
-        )  # PEFT's: the model that they are of is elsewhere
+        # PEFT's: the model that they are of is elsewhere.
+        adapters = Path(path) / "adapter_config.json"
         base = (
             json.loads(adapters.read_bytes())["base_model_name_or_path"]
             if adapters.is_file()
@@ -97,9 +96,8 @@ def _processor(path: str, config: Any, files: dict[str, bytes]) -> Any:
         cls = processor_class_from_name(name) if name else None
         if cls is None:
             raise ValueError("transformers has none that reads pictures and text")
-        if getattr(
-            cls, "is_dummy", False
-        ):  # at transformers' top, a stand-in that only asks for torchvision
+        # At transformers' top, a stand-in that only asks for torchvision.
+        if getattr(cls, "is_dummy", False):
             module = cls.__module__.rpartition("processing_")[2]
             cls = getattr(
                 importlib.import_module(f"transformers.models.{module}.processing_{module}"),
@@ -134,9 +132,8 @@ def _part(path: str, name: str, model_type: str) -> Any:
         return AutoTokenizer.from_pretrained(path)
     if name != "image_processor":
         return _Absent()
-    has_pil = "pil" in (
-        IMAGE_PROCESSOR_MAPPING_NAMES.get(model_type) or {"pil": ""}
-    )  # others need torchvision
+    # Other back-ends need torchvision.
+    has_pil = "pil" in (IMAGE_PROCESSOR_MAPPING_NAMES.get(model_type) or {"pil": ""})
     return AutoImageProcessor.from_pretrained(path, **({"backend": "pil"} if has_pil else {}))
 
 

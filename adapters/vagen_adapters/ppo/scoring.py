@@ -22,9 +22,8 @@ once (measured), so this keeps an update's peak below half a copy of all."""
 SMALL = 1 << 18
 """Logits that needn't be cut in pieces: a MiB."""
 
-_NEVER = (
-    -1e9
-)  # as a logit: its probability is 0 in float32, and entropy stays a number where -inf gives NaN
+# As a logit: its probability is 0 in float32, and entropy stays a number where -inf gives NaN.
+_NEVER = -1e9
 
 
 @dataclass(frozen=True)
@@ -83,9 +82,8 @@ class SampledTokens:
     """
 
     def __init__(self, mask: Tensor) -> None:
-        self.mask = nn.functional.pad(
-            mask[:, 1:], (1, 0)
-        )  # nothing stands before a row's first token
+        # Nothing stands before a row's first token.
+        self.mask = nn.functional.pad(mask[:, 1:], (1, 0))
         self.rows, self.columns = self.mask.nonzero(as_tuple=True)
 
     def before(self, hidden: Tensor) -> Tensor:

@@ -9,9 +9,8 @@ import threading
 from types import FrameType
 from typing import Any
 
-SIGNALS = tuple(
-    getattr(signal, name) for name in ("SIGTERM", "SIGUSR1") if hasattr(signal, name)
-)  # Windows has no SIGUSR1
+# Windows has no SIGUSR1.
+SIGNALS = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGUSR1") if hasattr(signal, name))
 
 
 class StopRequest:

@@ -46,9 +46,8 @@ class VLLMSampler:
         `enable_sleep_mode`.
         """
         if self._sleeps and not self._rests:
-            self.llm.sleep(
-                level=1
-            )  # weights wait in host memory: forks are played on without another sync
+            # Weights wait in host memory: forks are played on without another sync.
+            self.llm.sleep(level=1)
             self._rests = True
 
     def _wake(self) -> None:

@@ -115,10 +115,11 @@ class Service:
         """
         replies: dict[int, SessionReply] = {}
         left = list(range(len(items)))
+        # Patience begins with the first failure: a turn may take its time.
         wait, deadline = (
             0.05,
             float("inf"),
-        )  # patience begins with the first failure: a turn may take its time
+        )
         while True:
             failure: ServiceError | None = None
             try:
@@ -177,6 +178,7 @@ class Service:
         headers = {CLIENT_HEADER: self._name}
         if self._key:
             headers["Authorization"] = f"Bearer {self._key}"
+        # Open as long as this object lives.
         made: ClientConnection = connect(
             self._address,
             additional_headers=headers,
@@ -184,7 +186,7 @@ class Service:
             max_size=None,
             open_timeout=30,
             proxy=None,
-        ).__enter__()  # it lives as long as this object
+        ).__enter__()
         server = "" if made.response is None else made.response.headers.get(SERVER_HEADER, "")
         return made, server
 
@@ -206,7 +208,6 @@ def _raise_if_final(error: Exception, url: str) -> None:
             return
         if code != "full":
             raise ServiceError(code, message) from None
-    elif isinstance(error, InvalidHandshake) and not isinstance(
-        error.__cause__, EOFError
-    ):  # cut off: it may be back
+    elif isinstance(error, InvalidHandshake) and not isinstance(error.__cause__, EOFError):
+        # Cut off: it may be back.
         raise ServiceError("bad_answer", f"{url} is not an environment service ({error})") from None

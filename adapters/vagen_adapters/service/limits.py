@@ -77,11 +77,12 @@ class Guard:
         if self._limits.memory and isinstance(error, Exception) and ran_out_of_memory(error):
             bound(self._limits.memory)
             self._reserve_is_open = True
+            # What the call held is in its traceback.
             raise TooCostly(
                 f"it needs more than the worker has left of its {self._limits.memory >> 20} MiB; "
                 "ask for smaller pictures or fewer sessions, or start the server with a larger "
                 "--worker-memory"
-            ) from None  # what the call held is in its traceback
+            ) from None
 
     def _spent(self, _: int, frame: FrameType | None) -> None:
         if self._at_work:  # a signal may arrive after its call

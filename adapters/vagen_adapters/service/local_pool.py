@@ -42,9 +42,8 @@ class LocalWorker(asyncio.Protocol):
             str(NICENESS if costly else 0),
         )
         self._received = bytearray()
-        self._answers: deque[asyncio.Future[Any]] = (
-            deque()
-        )  # that are awaited, in the order of the calls
+        # Awaited answers, in the order of the calls.
+        self._answers: deque[asyncio.Future[Any]] = deque()
         self._transport: Any = None
         self._death: WorkerDied | None = None
         self._is_closed = False
@@ -62,9 +61,8 @@ class LocalWorker(asyncio.Protocol):
         self._answers.append(answer)
         if self._death is not None:
             self._fail(self._death)
-        elif (
-            not self._transport.is_closing()
-        ):  # uvloop raises for one that is; connection_lost then ends the answer
+        elif not self._transport.is_closing():
+            # uvloop raises for one that is; connection_lost then ends the answer.
             message = pickle.dumps((call,), pickle.HIGHEST_PROTOCOL)
             self._transport.write(HEADER.pack(len(message)) + message)
         return answer

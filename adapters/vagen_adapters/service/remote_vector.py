@@ -29,9 +29,8 @@ class RemoteVectorEnv(SyncVectorEnv):
 
     def __init__(self, service: Service, env_id: str, num_envs: int = 1, **options: Any) -> None:
         self._service = service
-        with (
-            contextlib.ExitStack() as undo
-        ):  # where one finds no room, those before it don't keep theirs
+        # Where one finds no room, those before it don't keep theirs.
+        with contextlib.ExitStack() as undo:
             opened = (_Lane(service, env_id, **options) for _ in range(num_envs))
             self._lanes = [undo.enter_context(contextlib.closing(lane)) for lane in opened]
             undo.pop_all()

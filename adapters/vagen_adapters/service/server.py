@@ -105,9 +105,8 @@ def serve(
             "no_key",
             f"host {host!r} can be reached from other machines; set {KEY_VARIABLE} to a key",
         )
-    with suppress(
-        ImportError, OSError, ValueError
-    ):  # a connection takes a file, and a shell often allows 1,024
+    # A connection takes a file, and a shell often allows 1,024.
+    with suppress(ImportError, OSError, ValueError):
         import resource
 
         _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

@@ -198,9 +198,8 @@ class Sessions:
             if session.pending is not None:
                 await asyncio.wait([session.pending])
             else:
-                self._end(
-                    item.session, "reopened"
-                )  # its client missed an answer, or played on elsewhere
+                # Its client missed an answer, or played on elsewhere.
+                self._end(item.session, "reopened")
         if item.env_id not in self._config.env_ids:
             hint = did_you_mean(item.env_id, self._config.env_ids)
             return Failure("bad_config", f"unknown environment {item.env_id[:80]!r}.{hint}")

@@ -44,12 +44,11 @@ class Tenants:
             return self._by_address.setdefault(network(host), Tenant())
         given = authorization.encode("utf-8", "surrogateescape")
         found = None
+        # Compare with all: the time taken must not depend on which one fits.
         for (
             key,
             tenant,
-        ) in (
-            self._by_key.items()
-        ):  # compare with all: the time taken must not depend on which one fits
+        ) in self._by_key.items():
             if hmac.compare_digest(given, key):
                 found = tenant
         return found

@@ -18,7 +18,6 @@ if __name__ == "__main__":
     os.nice(int(sys.argv[4]))
     host = EnvHost(Limits(cpu=float(sys.argv[2]), memory=int(sys.argv[3])))
     gc.freeze()  # loaded modules stay, so collections needn't look through them
-    with contextlib.suppress(
-        OSError, EOFError
-    ):  # the server is gone, and with it the need for this process
+    # The server is gone, and with it the need for this process.
+    with contextlib.suppress(OSError, EOFError):
         answer_calls(Connection(int(sys.argv[1])), host.run, lambda: None)

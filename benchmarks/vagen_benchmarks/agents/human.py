@@ -165,9 +165,8 @@ def half_blocks(picture: Picture, columns: int) -> Text:
     each.
     """
     image = Image.fromarray(picture.pixels)
-    image = image.reduce(
-        -(-image.width // columns)
-    )  # by whole steps, so that all tiles of a board stay alike
+    # Reduce by whole steps, so that all tiles of a board stay alike.
+    image = image.reduce(-(-image.width // columns))
     pixels: Any = image.load()
     text = Text()
     for row in range(0, image.height - 1, 2):

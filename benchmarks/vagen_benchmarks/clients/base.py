@@ -150,7 +150,8 @@ def status_error(
     elif status >= 500 or status in (
         498,
         499,
-    ):  # Groq's for no capacity, Google's for a request that it cancelled
+    ):
+        # Groq's for no capacity, Google's for a request that it cancelled.
         kind = Stop.SERVER_ERROR
     else:
         # 413 is nginx's for what is larger than its limit: the next request is as large.
@@ -187,9 +188,8 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
     then = _date(headers.get("retry-after"))
     if then is None:
         return None
-    now = _date(headers.get("date")) or datetime.now(
-        UTC
-    )  # by the endpoint's own clock, where it tells it
+    # By the endpoint's own clock, where it tells it.
+    now = _date(headers.get("date")) or datetime.now(UTC)
     return max(0.0, (then - now).total_seconds())
 
 

@@ -158,9 +158,8 @@ def prompt_tokens(messages: Sequence[Message], picture: tuple[int, int]) -> tupl
                 size += len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
             else:
                 pictures += 1
-        size += 8 + (
-            len(json.dumps(message[HIDDEN])) if HIDDEN in message else 0
-        )  # 8 for a role and its marks
+        # 8 for a role and its marks.
+        size += 8 + (len(json.dumps(message[HIDDEN])) if HIDDEN in message else 0)
     return size // BYTES_A_TOKEN + pictures * picture[
         0
     ], size // FEWEST_BYTES_A_TOKEN + pictures * picture[1] + 64

@@ -31,9 +31,8 @@ class GeminiClient(SdkClient):
     """A model of the Gemini API."""
 
     def _make_sdk(self, http: httpx2.AsyncClient) -> Any:
-        version = re.search(
-            r"/(v1(beta|alpha)?)/*$", self._url or ""
-        )  # which the SDK adds by itself
+        # The SDK adds the version by itself.
+        version = re.search(r"/(v1(beta|alpha)?)/*$", self._url or "")
         options = types.HttpOptions(
             base_url=self._url[: version.start()] if self._url and version else self._url,
             api_version=version and version[1],

@@ -92,9 +92,8 @@ class OpenAIClient(PostingClient):
     def _read(self, data: Any) -> Answer:
         choices = data["choices"]
         choice = next((each for each in choices if each.get("index") == 0), choices[0])
-        if isinstance(
-            choice.get("error"), Mapping
-        ):  # a proxy's, whose provider broke off; it is no empty reply
+        # From a proxy whose provider broke off; it is no empty reply.
+        if isinstance(choice.get("error"), Mapping):
             raise error_of(choice["error"])
         finish = str(choice.get("finish_reason")).lower()
         if finish in FINISH["broken"]:

@@ -42,9 +42,8 @@ def read_answer(response: httpx2.Response, reader: Callable[[Any], Answer]) -> A
         raise EndpointError("nonsense", f"not an answer: {_seen(response, text)}") from error
     if status >= 400:
         raise _status_error(response, text, data)
-    message = (
-        _error_in(data) if isinstance(data, Mapping) else None
-    )  # proxies say so with a status of 200
+    # Proxies report errors with a status of 200.
+    message = _error_in(data) if isinstance(data, Mapping) else None
     if message is not None:
         raise error_of(message)
     try:

@@ -133,9 +133,8 @@ def try_model(
     if best.fits:
         out.print(f"\nThe profile that fits {name} is {best.profile.name}:", style="green", end=" ")
         words = ["vagen", "bench", "-a", name, "--profile", best.profile.name]
-        words += (
-            ["--base-url", base_url] if base_url else []
-        )  # without it a key would go to the provider
+        # Without it a key would go to the provider.
+        words += ["--base-url", base_url] if base_url else []
         words += ["--key-from", key_from] if key_from else []
         words += ["--models", str(own)] if own else []
         words += [word for pair in option or [] for word in ("-o", pair)]

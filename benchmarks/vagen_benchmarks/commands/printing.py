@@ -52,9 +52,8 @@ class _Plain(Console):
         return super().render_str(visible(redact(text)), **options)
 
 
-out = _Plain(
-    width=None if sys.stdout.isatty() else 180
-)  # a file has no width; 80 would break the tables
+# A file has no width; 80 would break the tables.
+out = _Plain(width=None if sys.stdout.isatty() else 180)
 err = _Plain(stderr=True)
 
 

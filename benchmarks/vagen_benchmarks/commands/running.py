@@ -45,9 +45,8 @@ def play_job(job: Job, *, new: bool = False) -> int:
         print_withheld_keys(job.agents)
         outcome = Outcome()
         interrupted, say = False, functools.partial(err.print, style="yellow", soft_wrap=True)
-        by_hand = any(
-            isinstance(agent, Human) for agent in job.agents
-        )  # a bar would disturb the input
+        # A bar would disturb the input.
+        by_hand = any(isinstance(agent, Human) for agent in job.agents)
         with Meter(
             "episodes", total, done=done, console=Console(quiet=True) if by_hand else err
         ) as meter:
@@ -129,9 +128,8 @@ def _written(how: Mapping[str, Any]) -> dict[str, Any]:
     url, models = how.get("base_url"), how.get("models")
     if url is not None:
         parts = urlsplit(url)
-        query = urlencode(
-            [each for each in parse_qsl(parts.query) if "version" in each[0]]
-        )  # others may hold a key
+        # Other parameters may hold a key.
+        query = urlencode([each for each in parse_qsl(parts.query) if "version" in each[0]])
         url = urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, query, ""))
     pairs = [pair.partition("=") for pair in how.get("header") or ()]
     headers = [f"{name}={value if is_reference(value) else WITHHELD}" for name, _, value in pairs]

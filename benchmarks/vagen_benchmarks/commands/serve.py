@@ -75,9 +75,10 @@ def serve(
 
     Example: `vagen serve --port 8000`
     """
+    # Imported first: it names the extra that is missing.
     from vagen_adapters.service.server import (
         serve as serve_pool,
-    )  # first: it names the extra that is missing
+    )
     from vagen_adapters.service.client import KEY_VARIABLE  # isort: skip
     from vagen_adapters.service.config import ServiceConfig
     from vagen_adapters.service.limits import Limits
@@ -125,9 +126,10 @@ def _make_pool(address: str | None, workers: int, limits: Limits) -> Pool:
         from vagen_adapters.service.local_pool import local_pool
 
         return local_pool(workers, limits=limits)
+    # Imported first: it names the extra that is missing.
     from vagen_adapters.service.ray_pool import (
         ray_pool,
-    )  # first: it names the extra that is missing
+    )
     import ray  # isort: skip
 
     try:

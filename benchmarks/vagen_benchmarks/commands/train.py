@@ -244,7 +244,8 @@ def _config(
     except (
         TypeError,
         ValueError,
-    ) as error:  # transformers' and Python's, of values that can't be read
+    ) as error:
+        # transformers' and Python's, of values that can't be read.
         wanted = " ".join(f"-s {name}={value}" for name, value in settings.items()) or "no -s"
         words = " ".join(str(error).split())
         if "use_cpu" in words:  # transformers' only sign that there is no GPU

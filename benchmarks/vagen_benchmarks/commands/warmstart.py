@@ -66,9 +66,8 @@ def warmstart(
         policy = read_policy(model, dtype="auto" if lora else "float32")
     check_finite(policy, model)
     if lora:
-        policy = with_adapters(
-            policy, lora, seed=42
-        )  # as transformers' Trainer, which shuffles by it
+        # As transformers' Trainer, which shuffles by it.
+        policy = with_adapters(policy, lora, seed=42)
     rate = learning_rate or (1e-4 if lora else 1e-5)
     with lock(out):
         loss = warm_start(

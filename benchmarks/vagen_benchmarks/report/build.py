@@ -252,9 +252,8 @@ def _slim(episode: Episode) -> dict[str, Any]:
 def _described(state: dict[str, Any]) -> dict[str, Any]:
     """A state as a grid of symbols, where it has one, and field by field."""
     grid = None
-    with contextlib.suppress(
-        VagenError, NotImplementedError
-    ):  # a state of a package that isn't here, or no grid
+    # A state of a package that isn't here, or no grid.
+    with contextlib.suppress(VagenError, NotImplementedError):
         grid = State.from_json(state).symbolic()
     texts = {
         name: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

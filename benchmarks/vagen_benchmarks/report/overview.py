@@ -60,7 +60,8 @@ def _shown(folder: Path, path: Path, page: Path) -> dict[str, Any]:
         ValueError,
         KeyError,
         TypeError,
-    ) as error:  # somebody else's, or of another version
+    ) as error:
+        # Somebody else's, or of another version.
         return {"name": name, "error": str(error), "begun": "", "going": False}
     calls = [entry for entry in run.journal() if entry["event"] in ("start", "end")]
     begun = next(

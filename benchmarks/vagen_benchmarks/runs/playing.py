@@ -221,5 +221,6 @@ def _asked(agent: Agent, game: Game) -> Reply | str:
     except (
         StopIteration,
         asyncio.CancelledError,
-    ) as error:  # which futures and tasks interpret themselves
+    ) as error:
+        # Futures and tasks interpret these themselves.
         raise _AgentBrokeError(f"{type(error).__name__}: {error}") from error

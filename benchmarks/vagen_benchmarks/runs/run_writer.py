@@ -91,9 +91,8 @@ class RunWriter(RunFolder):
 
     def _open(self, path: Path, protocol: Protocol, new: bool) -> None:
         played = path / "episodes.jsonl"
-        if (
-            new and played.exists() and played.stat().st_size
-        ):  # a run that was killed before that may begin anew
+        # A run that was killed before that may begin anew.
+        if new and played.exists() and played.stat().st_size:
             raise RunFolderError(
                 f"{path} holds a run already; go on with: vagen resume {path}, or name a new folder"
             )

