@@ -71,11 +71,9 @@ class Number:
         )
 
     def __str__(self) -> str:
-        return (
-            "a finite number"
-            if self == Number()
-            else f"a number from {self.least:g} to {self.most:g}"
-        )
+        if self == Number():
+            return "a finite number"
+        return f"a number from {self.least:g} to {self.most:g}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,13 +188,12 @@ def bounds_of(cls: Any) -> dict[str, tuple[Bound, Bound | None]]:
         for name, kind in get_type_hints(owner, include_extras=True).items():
             if get_origin(kind) is Annotated:
                 given = [note for note in kind.__metadata__ if not isinstance(note, Open)]
-                own = (
-                    given[0]
-                    if given
-                    else found[name][0]
-                    if name in found
-                    else bound_of(kind.__origin__)
-                )
+                if given:
+                    own = given[0]
+                elif name in found:
+                    own = found[name][0]
+                else:
+                    own = bound_of(kind.__origin__)
                 found[name] = (
                     own,
                     next(

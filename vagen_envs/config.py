@@ -239,11 +239,9 @@ class EnvConfig:
         if isinstance(value, list):  # JSON has no tuples
             value = tuple(value)
         if not bound.admits(value):
-            choices = (
-                [each for each in bound.choices if isinstance(each, str)]
-                if isinstance(bound, OneOf)
-                else []
-            )
+            choices: list[str] = []
+            if isinstance(bound, OneOf):
+                choices = [choice for choice in bound.choices if isinstance(choice, str)]
             hint = did_you_mean(value, choices) if choices and isinstance(value, str) else ""
             raise ConfigError(f"{name}={shown(value)} is not valid: it must be {bound}.{hint}")
         return float(value) if isinstance(bound, Number) else value

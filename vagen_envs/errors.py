@@ -73,11 +73,9 @@ class SimulatorError(VagenError, RuntimeError):
     """A simulator broke. The episode has no score: it is not a failure of the agent."""
 
     def __init__(self, env_id: object, cause: str = "") -> None:
-        message = (
-            f"the simulator of {env_id} broke: {cause}. Reset the environment to go on."
-            if cause
-            else str(env_id)
-        )
+        message = str(env_id)
+        if cause:
+            message = f"the simulator of {env_id} broke: {cause}. Reset the environment to go on."
         super().__init__(message)
         self.cause: str = cause or getattr(env_id, "cause", message)
 

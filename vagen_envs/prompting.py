@@ -158,5 +158,7 @@ class Prompts:
         """The text of an observation; with `feedback` among the fields it isn't the first. `over`:
         it is the last.
         """
-        parts = self._last if over else self._next if "feedback" in fields else self._first
+        parts = self._next if "feedback" in fields else self._first
+        if over:
+            parts = self._last
         return "".join([fields[part] if i % 2 else part for i, part in enumerate(parts)])

@@ -128,4 +128,6 @@ def split_of(content: bytes, shares: Shares = SHARES) -> Split:
 
 def split_at(bucket: int, shares: Shares) -> Split:
     """The split of the `bucket`-th of 100 levels."""
-    return "train" if bucket < shares[0] else "val" if bucket < sum(shares) else "test"
+    if bucket < shares[0]:
+        return "train"
+    return "val" if bucket < sum(shares) else "test"

@@ -58,12 +58,11 @@ class SolvableConfig(EnvConfig):
         } | dict(given)
         longest = values["max_solution_length"]
         if "max_solution_length" not in given:
-            allowed = (
-                [values["max_turns"] * values["max_actions_per_turn"]]
-                if "max_turns" in given
-                else []
-            )
-            allowed += [values["max_steps"]] if "max_steps" in given else []
+            allowed = []
+            if "max_turns" in given:
+                allowed.append(values["max_turns"] * values["max_actions_per_turn"])
+            if "max_steps" in given:
+                allowed.append(values["max_steps"])
             longest = min([max(longest, least), *allowed])
         steps = longest + cls.spare_steps
         return {

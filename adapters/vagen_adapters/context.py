@@ -115,10 +115,11 @@ class ContextPolicy:
                 raise ConfigError(
                     f"context {shown(text)} is not valid: it gives {part!r} and another such part"
                 )
-            fields |= {
-                name: int(value) if value.isdigit() else value if name == "reasoning" else True
-                for name, value in given.items()
-            }
+            for name, value in given.items():
+                if value.isdigit():
+                    fields[name] = int(value)
+                else:
+                    fields[name] = value if name == "reasoning" else True
         if fields.pop("all", False) and fields.keys() & {"turns", "summary"}:
             raise ConfigError(
                 f"context {shown(text)} is not valid: all beside last:N or summary:K; give one "
@@ -239,11 +240,9 @@ def chat_messages(
         messages.append({"role": "user", "content": observation_parts(seen, pictures)})
         if number < len(turns):
             short = context.answers and number < present
-            text = (
-                f"<{answer_tag}>{turns[number].parsed.answer or ''}</{answer_tag}>"
-                if short
-                else turns[number].reply
-            )
+            text = turns[number].reply
+            if short:
+                text = f"<{answer_tag}>{turns[number].parsed.answer or ''}</{answer_tag}>"
             reply: Message = {"role": "assistant", "content": text}
             if context.reasoning == "keep" and number < len(hidden) and hidden[number] is not None:
                 reply[HIDDEN] = hidden[number]

@@ -66,11 +66,10 @@ def levels(
         says = prompt_hash(env.system_prompt)
         for seed in seeds_of(env, first_seed, num_levels):
             name = f"{split}/{seed}"
-            level = (
-                made.reset(seed=seed, options={"split": split})[1]["level"]["content"]
-                if env.quick
-                else name
-            )
+            level = name
+            if env.quick:
+                _, info = made.reset(seed=seed, options={"split": split})
+                level = info["level"]["content"]
             yield Sample(
                 id=name,
                 input=[ChatMessageSystem(content=env.system_prompt)],

@@ -68,11 +68,10 @@ class Moves(gym.Wrapper[np.ndarray[Any, Any], Any, dict[str, Any], str], RecordC
         self.turn: Turn | None = None
         """The latest turn; None after a reset."""
         self.moves_per_turn = moves_per_turn
-        self.action_space = (
-            spaces.Discrete(len(self.names))
-            if moves_per_turn == 1
-            else spaces.MultiDiscrete([len(self.names)] * moves_per_turn)
-        )
+        if moves_per_turn == 1:
+            self.action_space = spaces.Discrete(len(self.names))
+        else:
+            self.action_space = spaces.MultiDiscrete([len(self.names)] * moves_per_turn)
         self.observation_space = cast("spaces.Dict", env.observation_space)["image"]
 
     def reset(

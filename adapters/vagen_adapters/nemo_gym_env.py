@@ -101,11 +101,9 @@ class NeMoSession:
         *_, terminated, truncated, info = self._env.step(reply)
         turn: Turn = info["turn"]
         self.turns.append(turn)
-        content = (
-            {}
-            if terminated or truncated
-            else {"content": content_of(observation_parts(turn.result))}
-        )
+        content = {}
+        if not (terminated or truncated):
+            content = {"content": content_of(observation_parts(turn.result))}
         answer = {
             "observation": turn.result.text,
             "reward": float(turn.reward),

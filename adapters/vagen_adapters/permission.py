@@ -100,11 +100,9 @@ def option_names(env_id: str) -> set[str]:
     is no such id.
     """
     _, config_class = _declared(env_id)
-    return (
-        set()
-        if config_class is None
-        else {field.name for field in dataclasses.fields(config_class)}
-    )
+    if config_class is None:
+        return set()
+    return {field.name for field in dataclasses.fields(config_class)}
 
 
 def _value(env_id: str, name: str, value: Any, bounds: Mapping[str, Bound], offers: Offers) -> Any:

@@ -120,11 +120,10 @@ class Play(vf.Env[PlayConfig]):
             data.env_id,
             options,
         )
-        made = (
-            without_checks(gym.make(data.env_id, **options))
-            if is_own
-            else make_from_row(data.env_id, options)
-        )
+        if is_own:
+            made = without_checks(gym.make(data.env_id, **options))
+        else:
+            made = make_from_row(data.env_id, options)
         require_prompt_of(made, data.env_id, data.prompt_hash, options)
         return with_reasoning(made, self.config.reasoning)
 

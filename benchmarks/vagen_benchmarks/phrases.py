@@ -21,7 +21,10 @@ def plain_words(text: str) -> str:
     found = []
     for token in _TOKEN.finditer(text.lower().replace("(s)", "s")):
         number = token["number"]
-        found.append(token[0] if number is None else "0" if not number.strip("0,.") else "N")
+        if number is None:
+            found.append(token[0])
+        else:
+            found.append("N" if number.strip("0,.") else "0")
     return f" {' '.join(found)} "
 
 

@@ -105,13 +105,11 @@ def _typed(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     entries = {name: _typed(entry) for name, entry in value.items()}
-    return (
-        Surface(**entries)
-        if "rect" in entries
-        else ObjectType(**entries)
-        if "size" in entries
-        else entries
-    )
+    if "rect" in entries:
+        return Surface(**entries)
+    if "size" in entries:
+        return ObjectType(**entries)
+    return entries
 
 
 _DATA = _typed(tomllib.loads((_FOLDER / "objects.toml").read_text("utf-8")))

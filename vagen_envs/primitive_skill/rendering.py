@@ -41,9 +41,7 @@ def renderer(device: str) -> sapien.render.RenderSystem:
     try:
         return sapien.render.RenderSystem("cuda" if device == "gpu" else "cpu")
     except RuntimeError as error:
-        fix = (
-            _VULKAN_FIX
-            if device == "cpu"
-            else "device='gpu' needs an NVIDIA GPU with its Vulkan driver; use 'cpu'"
-        )
+        fix = "device='gpu' needs an NVIDIA GPU with its Vulkan driver; use 'cpu'"
+        if device == "cpu":
+            fix = _VULKAN_FIX
         raise SimulatorError(ENV_ID, f"{error}. {fix}") from error

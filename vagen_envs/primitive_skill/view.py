@@ -52,4 +52,6 @@ PUBLISHED = View((1000, 0, 600), (-200, 0, 200), math.pi / 2)
 
 def view_of(task: str, published: bool) -> View:
     """The camera of a task's scenes, or of the published one."""
-    return PUBLISHED if published else DRAWER if task == "drawer" else TABLE
+    if published:
+        return PUBLISHED
+    return DRAWER if task == "drawer" else TABLE

@@ -110,11 +110,10 @@ class SampleImage:
             Image.DecompressionBombError,
         ) as error:
             source = self._source
-            what = (
-                f"{len(source)} bytes that are"
-                if isinstance(source, bytes)
-                else f"{source}, which is"
-            )
+            if isinstance(source, bytes):
+                what = f"{len(source)} bytes that are"
+            else:
+                what = f"{source}, which is"
             raise SampleError(
                 f"{self._where} is {what} not a readable picture ({error}); store PNG, JPEG or WebP"
             ) from error

@@ -107,11 +107,10 @@ class Sample:
 
     def to_row(self, images: bool = True) -> dict[str, Any]:
         """The sample as a row, JSON-able but for the bytes of the pictures."""
+        pictures = self.images if images else ()
         return {
             **{name: getattr(self, name) for name in FIELDS},
-            "images": [{"bytes": image.encoded, "path": None} for image in self.images]
-            if images
-            else [],
+            "images": [{"bytes": image.encoded, "path": None} for image in pictures],
             "prompt": [dict(message) for message in self.prompt],
             "reward_model": dataclasses.asdict(self.reward_model),
         }

@@ -29,12 +29,9 @@ class SampleState(State):
 
     def sentences(self) -> tuple[str, ...]:
         """The facts, and the answer."""
-        return (
-            *self.facts,
-            "no answer has been given"
-            if self.given is None
-            else f"the answer given is {self.given}",
-        )
+        if self.given is None:
+            return (*self.facts, "no answer has been given")
+        return (*self.facts, f"the answer given is {self.given}")
 
     def structured(self) -> str:
         """A dictionary of the facts and the answer."""

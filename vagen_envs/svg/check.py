@@ -161,11 +161,9 @@ def parse(text: str) -> Element:
     except UnicodeEncodeError:
         raise SvgError("the SVG has characters that are not Unicode text") from None
     except ParseError as error:
-        hint = (
-            '; add xmlns:xlink="http://www.w3.org/1999/xlink" to <svg>'
-            if "unbound prefix" in str(error)
-            else ""
-        )
+        hint = ""
+        if "unbound prefix" in str(error):
+            hint = '; add xmlns:xlink="http://www.w3.org/1999/xlink" to <svg>'
         raise SvgError(f"the SVG is not well-formed XML ({error}{hint})") from None
     except DefusedXmlException:
         raise SvgError(

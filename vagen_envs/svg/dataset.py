@@ -90,11 +90,9 @@ def load_dataset(name: str, max_length: int, split_by: SplitBy = "published") ->
                 content = content_of(icon.svg)
                 # Tabler draws one thing in several ways ("license", "license-off"): all in one
                 # split.
-                group = (
-                    b"tabler" + Path(icon.name).stem.split("-")[0].encode()
-                    if name == "mono"
-                    else content
-                )
+                group = content
+                if name == "mono":
+                    group = b"tabler" + Path(icon.name).stem.split("-")[0].encode()
                 yield DataItem(icon, content, group, icon.split)
 
     dataset = tables.distinct_by_split(usable(), split_by, left_out)

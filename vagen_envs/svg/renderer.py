@@ -105,11 +105,9 @@ class Renderer:
                 ended = -worker.process.returncode
                 if death.during and ended in _TEXTS_FAULT:
                     spent = ended == signal.SIGPROF
-                    problem = (
-                        f"takes longer than {self._seconds:g} seconds"
-                        if spent
-                        else "is too deep or too large"
-                    )
+                    problem = "is too deep or too large"
+                    if spent:
+                        problem = f"takes longer than {self._seconds:g} seconds"
                     return Drawing(None, f"the SVG can't be drawn: it {problem}")
         if at_work < _TRIES:
             raise RendererError(

@@ -36,7 +36,9 @@ def colour_name(colour: str) -> str:
         return "brown"
     if name == "red" and lightness > 0.72:
         return "pink"
-    return f"light {name}" if lightness > 0.75 else f"dark {name}" if lightness < 0.25 else name
+    if lightness > 0.75:
+        return f"light {name}"
+    return f"dark {name}" if lightness < 0.25 else name
 
 
 class Element(NamedTuple):
@@ -118,11 +120,9 @@ class SvgState(State):
 
     def natural_language(self) -> str:
         """Target and drawing in two sentences."""
-        drawn = (
-            "There is no drawing yet."
-            if self.drawing is None
-            else f"The drawing has {_list(self.drawing)}."
-        )
+        drawn = "There is no drawing yet."
+        if self.drawing is not None:
+            drawn = f"The drawing has {_list(self.drawing)}."
         return f"The target has {_list(self.target)}. {drawn}"
 
     def structured(self) -> str:

@@ -207,11 +207,10 @@ def read_object(reply: str) -> dict[str, Any] | None:
         end = _end_of_object(text, start)
         data = _loaded(text[start:end]) if end else None
         found = data or found
-        start = (
-            text.find("{", end if data is not None and end else start + 1)
-            if start < MAX_STARTS
-            else -1
-        )
+        if start >= MAX_STARTS:
+            break
+        begin = end if data is not None and end else start + 1
+        start = text.find("{", begin)
     return found
 
 

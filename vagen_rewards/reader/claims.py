@@ -64,12 +64,16 @@ def _all_hold(facts: tuple[Fact, ...], state: Any) -> bool | None:
 
 def every(verdicts: list[bool | None]) -> bool | None:
     """Return whether all hold: false if one is, else `None` if one isn't known."""
-    return False if False in verdicts else None if None in verdicts else True
+    if False in verdicts:
+        return False
+    return None if None in verdicts else True
 
 
 def some(verdicts: list[bool | None]) -> bool | None:
     """Return whether one holds: true if one does, else `None` if one isn't known."""
-    return True if True in verdicts else None if None in verdicts else False
+    if True in verdicts:
+        return True
+    return None if None in verdicts else False
 
 
 class Claim(NamedTuple):

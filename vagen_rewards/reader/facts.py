@@ -187,7 +187,9 @@ class Within(NamedTuple):
             off = at - first if place == "first" else last - at
             near = off < 0.6 * max(1, last - first)
             doubted = near and (self.loose or off == 1)
-            return True if off == 0 else None if doubted else False
+            if off == 0:
+                return True
+            return None if doubted else False
         number = int(place)
         if at == number - self.bases[0]:
             return True

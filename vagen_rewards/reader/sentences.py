@@ -113,7 +113,9 @@ def _told(world: World, sentence: str, part: Part, before: Before) -> Told:
     kinds = tuple([word.kind for word in words])
     whole = (0, len(sentence))
     denied = "DENIAL" in kinds
-    found = None if denied else forms(world.start, kinds) if words else ()
+    found = forms(world.start, kinds) if words else ()
+    if denied:
+        found = None
     if found is None:
         matters = _matters(words)
         retracts = denied and not matters

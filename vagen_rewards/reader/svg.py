@@ -49,8 +49,11 @@ class Painted(NamedTuple):
         """Whether an element fits; `None` if observers may differ about its colour or shape."""
         if self.shape in ("nothing", "alike"):
             drawing = getattr(state, self.where)
-            same = True if drawing == state.target else None if drawing else False
-            return same if self.shape == "alike" else not drawing
+            if self.shape != "alike":
+                return not drawing
+            if drawing == state.target:
+                return True
+            return None if drawing else False
         verdicts = [self.fits(element) for element in getattr(state, self.where) or ()]
         if verdicts.count(True) >= self.many:
             return True
@@ -88,9 +91,15 @@ class Painted(NamedTuple):
 
     def __str__(self) -> str:
         at = f" at {self.at}" if self.at else ""
-        return f"the {self.where} has a {self.tone} {self.colour} {self.shape}{at}".replace(
-            "  ", " "
-        )
+        words = f"the {self.where} has a {self.tone} {self.colour} {self.shape}{at}"
+        return words.replace("  ", " ")
+
+
+_TONES = {
+    **dict.fromkeys(("pale", "pastel", "baby", "light"), "light"),
+    "dark": "dark",
+}
+"""The tone that a word before a colour names."""
 
 
 @functools.lru_cache(maxsize=65536)
@@ -98,9 +107,7 @@ def _called(colour: str, tone: str, name: str) -> bool | None:
     """Whether `#rrggbb` goes by a name; `None` if observers may differ."""
     if f"{tone} {name}".strip() == colour_name(colour):
         return True
-    tone = (
-        "light" if tone in ("pale", "pastel", "baby") else tone if tone in ("light", "dark") else ""
-    )
+    tone = _TONES.get(tone, "")
     if colours.may_be_called(colour, name, tone):
         return True
     return None if colours.could_be_called(colour, name) else False

@@ -60,11 +60,8 @@ def mask(pair: Compared) -> Iterator[str]:
     have = [bool(on) for on in pair.row.mask]
     at = first_difference(want, have)
     if at is not None:
-        wrong = (
-            "is sampled and not trained"
-            if want[at : at + 1] == [True]
-            else "is trained and was not sampled"
-        )
+        is_sampled = want[at : at + 1] == [True]
+        wrong = "is sampled and not trained" if is_sampled else "is trained and was not sampled"
         yield f"token {at} {wrong}: {around(pair.model, pair.row.input_ids, at)}"
 
 

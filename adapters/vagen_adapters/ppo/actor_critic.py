@@ -182,27 +182,22 @@ class ActorCritic(nn.Module):
         found: dict[str, Tensor] = {}
         hidden = None
         if of_policy or (self.critic is None and "values" in want):
-            with torch.set_grad_enabled(
-                torch.is_grad_enabled() and (bool(of_policy) or not detach_backbone)
-            ):
+            is_learnt_from = bool(of_policy) or not detach_backbone
+            with torch.set_grad_enabled(torch.is_grad_enabled() and is_learnt_from):
                 hidden = self.hidden(self.policy, inputs)
-        tokens = SampledTokens(
-            torch.ones_like(inputs["input_ids"], dtype=torch.bool) if mask is None else mask
-        )
+        if mask is None:
+            mask = torch.ones_like(inputs["input_ids"], dtype=torch.bool)
+        tokens = SampledTokens(mask)
         ids = tokens.ids(inputs["input_ids"])
-        pieces = (
-            PIECES
-            if self.spread
-            else pieces_for(len(ids), self.config.get_text_config().vocab_size)
-        )
+        pieces = PIECES
+        if not self.spread:
+            pieces = pieces_for(len(ids), self.config.get_text_config().vocab_size)
 
         def scores(
             model: Any, hidden: Tensor, want: Collection[str], nucleus: Nucleus | None = None
         ) -> dict[str, Tensor]:
-            head, draws = (
-                functools.partial(logits_of, model),
-                Distribution(temperature, forbidden_ids),
-            )
+            head = functools.partial(logits_of, model)
+            draws = Distribution(temperature, forbidden_ids)
             before = tokens.before(hidden)
             return score(
                 want,
@@ -221,9 +216,8 @@ class ActorCritic(nn.Module):
         if "reference_logprobs" in want:
             with torch.no_grad(), self._reference() as reference:
                 hidden_then = self.hidden(reference, inputs)
-                found["reference_logprobs"] = scores(reference, hidden_then, ["logprobs"])[
-                    "logprobs"
-                ]
+                of_reference = scores(reference, hidden_then, ["logprobs"])
+                found["reference_logprobs"] = of_reference["logprobs"]
         found = {name: tokens.back(entries) for name, entries in found.items()}
         if "values" in want:
             if self.critic is not None:
@@ -263,8 +257,11 @@ class ActorCritic(nn.Module):
 
     @contextlib.contextmanager
     def _reference(self) -> Iterator[Any]:
-        with self.policy.disable_adapter() if self.reference is None else contextlib.nullcontext():
-            yield self.policy if self.reference is None else self.reference
+        if self.reference is not None:
+            yield self.reference
+        else:
+            with self.policy.disable_adapter():
+                yield self.policy
 
     def train(self, mode: bool = True) -> Self:
         """As of any module, but the reference stays in evaluation mode."""
@@ -276,9 +273,8 @@ class ActorCritic(nn.Module):
     def activation_checkpointing_enable(self, **options: Any) -> None:
         """Trade compute for memory, by computing activations again when gradients need them."""
         for backbone in self._backbones():
-            getattr(
-                backbone, "activation_checkpointing_enable", backbone.gradient_checkpointing_enable
-            )(**options)
+            former = backbone.gradient_checkpointing_enable
+            getattr(backbone, "activation_checkpointing_enable", former)(**options)
 
     gradient_checkpointing_enable = (
         activation_checkpointing_enable  # its name before transformers 5.20
@@ -329,14 +325,10 @@ class ActorCritic(nn.Module):
             TrainingConfigError: the file holds a critic with other weights than this one's.
         """
         state = safetensors.torch.load_file(file) if state is None else state
-        expected = {
-            name: tensor.shape
-            for name, tensor in self.state_dict().items()
-            if self._is_critics(name)
-        }
-        differing = dict(
-            expected.items() ^ {name: tensor.shape for name, tensor in state.items()}.items()
-        )
+        own = self.state_dict()
+        expected = {name: own[name].shape for name in own if self._is_critics(name)}
+        stored = {name: tensor.shape for name, tensor in state.items()}
+        differing = dict(expected.items() ^ stored.items())
         if differing:
             raise TrainingConfigError(
                 f"{file} holds another critic: {min(differing)} and {len(differing) - 1} more "

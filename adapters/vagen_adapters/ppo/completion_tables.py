@@ -113,6 +113,8 @@ def _to_trackio(_: Any, rows: Sequence[Completion]) -> None:
 
 def _in_a_cell(entry: Any) -> str:
     """Text that can't leave a cell of a Markdown table, nor be taken for Markdown or HTML."""
-    text = f"{entry:.3g}" if isinstance(entry, float) else str("" if entry is None else entry)
+    text = "" if entry is None else str(entry)
+    if isinstance(entry, float):
+        text = f"{entry:.3g}"
     text = MARKDOWN.sub(r"\\\g<0>", text.replace("&", "&amp;").replace("<", "&lt;"))
     return "<br>".join(text.splitlines())

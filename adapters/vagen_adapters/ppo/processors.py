@@ -44,11 +44,9 @@ class Family:
 
         # PEFT's: the model that they are of is elsewhere.
         adapters = Path(path) / "adapter_config.json"
-        base = (
-            json.loads(adapters.read_bytes())["base_model_name_or_path"]
-            if adapters.is_file()
-            else path
-        )
+        base = path
+        if adapters.is_file():
+            base = json.loads(adapters.read_bytes())["base_model_name_or_path"]
         config = AutoConfig.from_pretrained(base)
         files = {
             name: contents for name in _FILES if (contents := _contents(path, name)) is not None

@@ -151,8 +151,5 @@ class VLLMServerSampler:
                 "was it started with VLLM_SERVER_DEV_MODE=1, --enable-scale-out and "
                 f"--worker-extension-cls {WORKER_EXTENSION}?"
             )
-        return (
-            answer.json()
-            if answer.headers.get("content-type", "").startswith("application/json")
-            else None
-        )
+        is_json = answer.headers.get("content-type", "").startswith("application/json")
+        return answer.json() if is_json else None

@@ -80,11 +80,9 @@ def demonstrate(
 def _random_reply(core: Any, stream: HashStream) -> str:
     """Random actions, with true statements."""
     actions, representation = list(core.random_actions(stream, 1)), core.config.representation
-    prediction = (
-        core.imagine(actions).describe(representation)
-        if "prediction" in core.grammar.fields
-        else ""
-    )
+    prediction = ""
+    if "prediction" in core.grammar.fields:
+        prediction = core.imagine(actions).describe(representation)
     observation = core.true_state.describe(representation)
     reply: str = core.grammar.render(
         actions, observation=observation, reasoning="I try this.", prediction=prediction

@@ -125,11 +125,9 @@ class TwoPlayerSokobanSeat(VagenEnv):
 
     def _feedback_text(self, parsed: ParsedTurn, executed: tuple[Executed, ...]) -> str:
         theirs = [moved.action for moved in self.table.round or () if moved.player != self.player]
-        others = (
-            f"The other player did: {', '.join(theirs)}."
-            if theirs
-            else "The other player did nothing."
-        )
+        others = "The other player did nothing."
+        if theirs:
+            others = f"The other player did: {', '.join(theirs)}."
         return f"{super()._feedback_text(parsed, executed)} {others}"
 
     # -- the environment ---------------------------------------------------------------------------

@@ -213,13 +213,11 @@ def _joined(parts: Sequence[Any]) -> str:
     """
     texts = []
     for part in parts:
-        text = (
-            _joined(part)
-            if isinstance(part, list)
-            else part.get("text")
-            if isinstance(part, Mapping)
-            else part
-        )
+        text: Any
+        if isinstance(part, list):
+            text = _joined(part)
+        else:
+            text = part.get("text") if isinstance(part, Mapping) else part
         if not isinstance(text, str | None):
             raise TypeError("a part of its content is not text")
         texts.append(text or "")

@@ -106,11 +106,10 @@ class TransformersClient(Client):
             return_tensors="pt",
         ).to(self._model.device)
         warm = sampling.temperature is not None and sampling.temperature > 0
-        heat = (
-            {"temperature": sampling.temperature, "top_p": sampling.top_p or 1.0, "top_k": 0}
-            if warm
-            else {}
-        )
+        heat: dict[str, Any] = {}
+        if warm:
+            top_p = sampling.top_p or 1.0
+            heat = {"temperature": sampling.temperature, "top_p": top_p, "top_k": 0}
         with self._busy, torch.inference_mode():
             output = self._model.generate(
                 **inputs,
@@ -126,7 +125,9 @@ class TransformersClient(Client):
         ended = len(written) > 0 and int(written[-1]) in (
             ends if isinstance(ends, list) else [ends]
         )
-        ending: Ending = "stop" if ended and text.strip() else "empty" if ended else "cut"
+        ending: Ending = "cut"
+        if ended:
+            ending = "stop" if text.strip() else "empty"
         return Answer(text, ending, asked, len(written))
 
 

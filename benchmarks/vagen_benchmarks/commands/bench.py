@@ -149,11 +149,10 @@ def bench(
         raise ProtocolError("no environment can be made here; see above for what each lacks")
     own, how = baselines_of(tasks), {name: arguments[name] for name in HOW}
     sampling = {name: arguments[name] for name in SAMPLING if arguments[name] is not None}
-    contexts = (
-        [plan.context]
-        if plan
-        else [ContextPolicy.parse(text) for text in dict.fromkeys(context or ["all"])]
-    )
+    if plan:
+        contexts = [plan.context]
+    else:
+        contexts = [ContextPolicy.parse(text) for text in dict.fromkeys(context or ["all"])]
     asked = asked_by(
         how,
         profile=profile,

@@ -68,13 +68,9 @@ def doctor() -> None:
             meter.advance(finding.what in vagen_envs.ENV_IDS)
     table = make_table(["", "what", "found", "fix"], show_header=False)
     for finding in findings:
-        mark = (
-            Text("✓", "green")
-            if finding.ok
-            else Text("✗", "red")
-            if finding.needed
-            else Text("–", "yellow")
-        )
+        mark = Text("✗", "red") if finding.needed else Text("–", "yellow")
+        if finding.ok:
+            mark = Text("✓", "green")
         table.add_row(mark, finding.what, finding.found, "" if finding.ok else finding.fix)
     out.print(table)
     raise typer.Exit(any(finding.needed and not finding.ok for finding in findings))

@@ -53,19 +53,13 @@ def list_models(
     for name, model in Registry(own).models.items():
         sampling = model.sampling()
         provider = model.provider
-        key = (
-            "set"
-            if os.environ.get(provider.key)
-            else f"{provider.key} missing"
-            if provider.key_required
-            else "–"
-        )
+        key = f"{provider.key} missing" if provider.key_required else "–"
+        if os.environ.get(provider.key):
+            key = "set"
         heat = "–" if sampling.temperature is None else f"{sampling.temperature:g}"
-        tokens = (
-            f"{sampling.max_tokens} + {sampling.reasoning_tokens}"
-            if sampling.reasoning_tokens
-            else "400"
-        )
+        tokens = "400"
+        if sampling.reasoning_tokens:
+            tokens = f"{sampling.max_tokens} + {sampling.reasoning_tokens}"
         table.add_row(
             name,
             f"{provider.name}:{model.id}",
@@ -220,11 +214,9 @@ def _score(profile: Profile, env: VagenEnv, tried: _Tried) -> float:
 def _seen(reply: Reply) -> str:
     call = reply.call
     assert call is not None
-    hidden = (
-        f" (and {len(call.reasoning)} characters of reasoning in a field of its own)"
-        if call.reasoning
-        else ""
-    )
+    hidden = ""
+    if call.reasoning:
+        hidden = f" (and {len(call.reasoning)} characters of reasoning in a field of its own)"
     cut = ", cut at the limit of tokens" if call.ending == "cut" else ""
     return f"{reply.text[:SHOWN]!r}{'…' if len(reply.text) > SHOWN else ''}{hidden}{cut}"
 

@@ -89,7 +89,9 @@ def play_job(job: Job, *, new: bool = False) -> int:
     out.print(f"report: {report.resolve()}", soft_wrap=True)
     if interrupted:
         return EXIT_INTERRUPTED
-    return EXIT_STOPPED if outcome.reason else EXIT_FAILED_EPISODES if outcome.failed else 0
+    if outcome.reason:
+        return EXIT_STOPPED
+    return EXIT_FAILED_EPISODES if outcome.failed else 0
 
 
 def _print_failures(failures: Mapping[tuple[str, str], int], agents: Sequence[Agent]) -> bool:

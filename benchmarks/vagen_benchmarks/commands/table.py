@@ -41,7 +41,8 @@ def table(
     """
     form = form or (ENDINGS.get(path.suffix, "") if path else "markdown")
     if form not in FORMS:
-        given = repr(form) if form else f"ending {path.suffix if path else ''!r}"
+        suffix = path.suffix if path else ""
+        given = repr(form) if form else f"ending {suffix!r}"
         raise ProtocolError(f"unknown format {given}.{did_you_mean(form, FORMS)}")
     made = results_table([RunFolder(run) for run in runs], failed_as_misses=failed_as_misses)
     for line in made.refused:

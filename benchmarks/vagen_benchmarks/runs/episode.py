@@ -27,7 +27,9 @@ class Ended:
     @classmethod
     def by_rules(cls, turn: Turn) -> Self:
         """As the last turn says."""
-        return cls(Stop.SOLVED if turn.success else Stop.LOST if turn.terminated else Stop.BUDGET)
+        if turn.success:
+            return cls(Stop.SOLVED)
+        return cls(Stop.LOST if turn.terminated else Stop.BUDGET)
 
 
 @dataclass(frozen=True)

@@ -55,11 +55,9 @@ class RunFolder:
             RecursionError,
             ProtocolError,
         ) as error:
-            why = (
-                f"it lacks {error}"
-                if isinstance(error, KeyError)
-                else getattr(error, "strerror", None) or error
-            )
+            why = getattr(error, "strerror", None) or str(error)
+            if isinstance(error, KeyError):
+                why = f"it lacks {error}"
             raise RunFolderError(f"{path / 'protocol.json'} can't be read: {why}") from error
         self.damaged = 0
         """Damaged lines, known after `index`."""
@@ -117,11 +115,9 @@ class RunFolder:
         judge = scoring["judge"] if scoring else (self.protocol.scoring or {}).get("version")
         scoring = scoring or self.protocol.scoring
         settings = ("betas", "gate", "weighting", "penalty")
-        return (
-            None
-            if scoring is None
-            else {"judge": judge, **{name: scoring.get(name) for name in settings}}
-        )
+        if scoring is None:
+            return None
+        return {"judge": judge, **{name: scoring.get(name) for name in settings}}
 
     def lines(self) -> Iterator[tuple[int, bytes, dict[str, Any] | None]]:
         """Offset, line and its data; `None` where the line isn't a complete episode."""

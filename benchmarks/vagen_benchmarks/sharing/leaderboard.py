@@ -139,23 +139,21 @@ def _replies(run: RunFolder, agent: str, rows: Sequence[TableRow]) -> dict[str, 
     played = sum(row.figures["played"] for row in mine)
     stops = []
     for name in STOPS:
-        shares = [
-            (row.figures[name.replace(" ", "_")] or 0) * row.figures["played"] for row in mine
-        ]
-        if sum(shares):
-            stops.append(f"{name} {sum(shares) / played:.0%}")
+        column = name.replace(" ", "_")
+        episodes = sum((row.figures[column] or 0) * row.figures["played"] for row in mine)
+        if episodes:
+            stops.append(f"{name} {episodes / played:.0%}")
     served: dict[str, None] = {}
     for row in mine:
         served |= dict.fromkeys(filter(None, row.figures["served"].split(" | ")))
     medians = [row.figures["seconds_median"] for row in mine]
     waits = sorted(wait for wait in medians if wait is not None)
+    shortest_and_longest = dict.fromkeys(f"{wait:.2f}" for wait in (*waits[:1], *waits[-1:]))
+    served_as = ", ".join(served) or NONE
     return {
         "stops": ", ".join(stops) or NONE,
-        "served": (f"{MIXED} " if len(served) > 1 else "") + (", ".join(served) or NONE),
-        "seconds": " to ".join(
-            dict.fromkeys(f"{wait:.2f}" for wait in waits[:: len(waits) - 1 or 1])
-        )
-        or NONE,
+        "served": f"{MIXED} {served_as}" if len(served) > 1 else served_as,
+        "seconds": " to ".join(shortest_and_longest) or NONE,
     }
 
 

@@ -87,19 +87,23 @@ def figure_cells(table: ResultsTable) -> Cells:
     rows = []
     for row in table.rows:
         shown = row.figures
+        tokens = NONE
+        if shown["completion_tokens"]:
+            tokens = f"{shown['prompt_tokens']:,} / {shown['completion_tokens']:,}"
+        seconds = NONE
+        if shown["seconds_median"] is not None:
+            seconds = f"{_number(shown['seconds_median'])}, {_number(shown['seconds_p95'])}"
+        served = shown["served"] or NONE
         rows.append(
             [
                 *(_percent(shown.get(name)) for name in sorted(passed)),
                 _percent(shown["valid"]),
-                *(_number(shown[name]) for name in ("grounding", "world_modeling")),
-                f"{shown['prompt_tokens']:,} / {shown['completion_tokens']:,}"
-                if shown["completion_tokens"]
-                else NONE,
+                _number(shown["grounding"]),
+                _number(shown["world_modeling"]),
+                tokens,
                 _number(shown["dollars"], 4),
-                NONE
-                if shown["seconds_median"] is None
-                else f"{_number(shown['seconds_median'])}, {_number(shown['seconds_p95'])}",
-                (f"{MIXED} " if " | " in shown["served"] else "") + (shown["served"] or NONE),
+                seconds,
+                f"{MIXED} {served}" if " | " in served else served,
                 str(shown["failed"]),
             ]
         )
