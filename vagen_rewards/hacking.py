@@ -57,7 +57,10 @@ class RepetitionPenalty:
                 f"amount {amount} must not be above 0, threshold {threshold} be from 0 to 1, top "
                 f"{top} at least 1"
             )
-        self.amount, self.threshold, self.top, self.at_least = amount, threshold, top, at_least
+        self.amount = amount
+        self.threshold = threshold
+        self.top = top
+        self.at_least = at_least
         self.counts = Counter[str]()
 
     def fine(self, text: str, value: float) -> float:

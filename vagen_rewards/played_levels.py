@@ -32,7 +32,8 @@ class Moment:
     __slots__ = ("at", "next", "over", "state", "told")
 
     def __init__(self, at: Any, over: bool) -> None:
-        self.at, self.over = at, over
+        self.at = at
+        self.over = over
         self.next: dict[Hashable, tuple[tuple[str, ...], Moment]] = {}
         self.state: State | None = None
         self.told: frozenset[Fact] | None = None
@@ -122,7 +123,8 @@ class PlayedLevels:
 
     def _info_at(self, moment: Moment) -> tuple[dict[str, Any], bool]:
         seed, history = moment.at
-        info, over = self.env.reset(seed=seed, options={"split": "train"})[1], False
+        info = self.env.reset(seed=seed, options={"split": "train"})[1]
+        over = False
         for actions in history:
             if not over:
                 reply = self.env.grammar.render(list(actions))

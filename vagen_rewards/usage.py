@@ -84,8 +84,10 @@ class Budget:
     """
 
     def __init__(self, max_dollars: float | None = None, max_tokens: int | None = None) -> None:
-        self.max_dollars, self.max_tokens = max_dollars, max_tokens
-        self.dollars, self.tokens = 0.0, 0
+        self.max_dollars = max_dollars
+        self.max_tokens = max_tokens
+        self.dollars = 0.0
+        self.tokens = 0
 
     @property
     def is_capped(self) -> bool:

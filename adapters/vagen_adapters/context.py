@@ -180,10 +180,12 @@ class ContextPolicy:
         Raises:
             ConfigError: the summary before the turn is missing.
         """
-        text, picture = observation.text, observation.picture
+        text = observation.text
+        picture = observation.picture
         if earlier and self.current_picture and picture is not None:
             before, _, after = text.rpartition(IMAGE_PLACEHOLDER)
-            text, picture = f"{before}{EARLIER_PICTURE}{after}", None
+            text = f"{before}{EARLIER_PICTURE}{after}"
+            picture = None
         if self.summarises_before(now):
             if now not in summaries:
                 raise ConfigError(

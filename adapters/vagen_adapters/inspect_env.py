@@ -160,7 +160,8 @@ async def _ask(
 
 def message_of(message: Message) -> ChatMessage:
     """Convert a message of `chat_messages` to inspect's type."""
-    content, role = message["content"], message["role"]
+    content = message["content"]
+    role = message["role"]
     if HIDDEN in message:
         return cast(ChatMessageAssistant, message[HIDDEN])  # with its reasoning, as inspect read it
     if role != "user":

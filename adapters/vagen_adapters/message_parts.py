@@ -19,12 +19,14 @@ def observation_parts(
     A placeholder that got into the text otherwise (a reply quoted in the feedback) is taken out, so
     that there are always as many pictures as placeholders. The picture takes the last one's place.
     """
-    text, picture = observation.text, observation.picture
+    text = observation.text
+    picture = observation.picture
     if picture is None:
         return [{"type": "text", "text": without_placeholder(text)}]
     before, found, after = text.rpartition(IMAGE_PLACEHOLDER)
     if not found:
-        before, after = text, ""
+        before = text
+        after = ""
     return [*_text(before), _picture(picture, pictures), *_text(after)]
 
 

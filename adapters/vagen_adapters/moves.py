@@ -48,7 +48,8 @@ class Moves(gym.Wrapper[np.ndarray[Any, Any], Any, dict[str, Any], str], RecordC
         RecordConstructorArgs.__init__(self, moves_per_turn=moves_per_turn)
         super().__init__(cast("gym.Env[Any, str]", env))
         core = cast(VagenEnv, env.unwrapped)
-        actions, most = core.grammar.actions, core.config.max_actions_per_turn
+        actions = core.grammar.actions
+        most = core.config.max_actions_per_turn
         if not isinstance(actions, Names):
             raise ConfigError(
                 f"{core.id}: actions are not names but {actions.summary()[:80]!r}, which no number "

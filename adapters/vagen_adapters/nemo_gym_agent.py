@@ -112,7 +112,8 @@ class VagenAgent(GymnasiumAgent):
         if isinstance(params.input, str):
             params.input = [NeMoGymEasyInputMessage(role="user", content=params.input)]
         policy = ContextPolicy.parse(self.config.context)
-        opening, pictures = list(params.input), pictures_of(reset_data)
+        opening = list(params.input)
+        pictures = pictures_of(reset_data)
         now = Observation(reset_data.observation, pictures[0] if pictures else None)
         params.input = [*opening, *items_of(chat_messages("", (), now)[1:])]
         model = _Model(self, params, opening, model_url_path)

@@ -118,7 +118,8 @@ class NeMoSession:
 
     def close(self) -> None:
         """Close the environment. The last answer stays available."""
-        env, self._env = self._env, None
+        env = self._env
+        self._env = None
         if env is not None:
             env.close()
 

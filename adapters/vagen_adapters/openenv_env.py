@@ -159,7 +159,8 @@ class VagenClient(EnvClient[VagenAction, VagenObservation, VagenState]):
         return action.model_dump()
 
     def _parse_result(self, payload: dict[str, Any]) -> StepResult[VagenObservation]:
-        reward, done = payload.get("reward"), payload.get("done", False)
+        reward = payload.get("reward")
+        done = payload.get("done", False)
         return StepResult(
             VagenObservation(**payload["observation"], reward=reward, done=done), reward, done
         )

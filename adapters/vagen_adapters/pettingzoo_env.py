@@ -165,7 +165,8 @@ def as_aec(parallel: SeatsEnv) -> AECEnv[Agent, dict[str, Any], str]:
 
 def _register() -> None:
     """Enter all ids, and two-player Sokoban, in PettingZoo's registries."""
-    here, two_player = __name__, f"{__package__}.vagen_two_player_sokoban_v0"
+    here = __name__
+    two_player = f"{__package__}.vagen_two_player_sokoban_v0"
     for env_id in vagen_envs.ENV_IDS:
         named = {"kwargs": {"env_id": env_id}}
         register("parallel", env_id, f"{here}:parallel_env", **named)

@@ -157,7 +157,9 @@ class TRLEnvironment:
         if options is not None:
             require_options_of(self._env, options)
         self._batch.begin(self)
-        self.turns, self._rewards, self._broken = [], [], None
+        self.turns = []
+        self._rewards = []
+        self._broken = None
         self.terminated = self.truncated = False
         return content(start(self._env, seed, split))
 
@@ -185,7 +187,8 @@ class TRLEnvironment:
             # TRL would return these to the model as well, and score the episode.
             self._broken = error
             raise
-        self.terminated, self.truncated = bool(terminated), bool(truncated)
+        self.terminated = bool(terminated)
+        self.truncated = bool(truncated)
         self.turns.append(info["turn"])
         self._rewards.append(float(reward))
         return content(info["turn"].result)

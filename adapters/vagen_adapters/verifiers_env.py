@@ -115,7 +115,8 @@ class Play(vf.Env[PlayConfig]):
         """Make the environment of a task. Tasks that differ from the operator's configuration are
         untrusted.
         """
-        own, options = self.config.taskset, data.options
+        own = self.config.taskset
+        options = data.options
         is_own = isinstance(own, LevelsConfig) and (own.env_id, own.options) == (
             data.env_id,
             options,

@@ -46,7 +46,8 @@ class TurnRewardOutput(AgentLoopOutput):
     def as_dict(self) -> dict[str, Any]:
         """Return the fields that verl's trainer stores; `rm_scores` contains the turn rewards."""
         output = super().as_dict()
-        ends, rewards = output.pop("turn_ends"), output.pop("turn_rewards")
+        ends = output.pop("turn_ends")
+        rewards = output.pop("turn_rewards")
         scores = torch.zeros_like(output["response_mask"], dtype=torch.float32)
         scores.index_add_(0, torch.tensor(ends) - 1, torch.tensor(rewards, dtype=torch.float32))
         output["rm_scores"] = scores
@@ -81,7 +82,8 @@ class VagenAgentLoop(AgentLoopBase):
         images = _pictures(messages)
         self._assert_mm_supported(bool(images))
         ids: list[int] = await self.ct_build_initial_tokens(messages, images=images or None)
-        prompt_length, request = len(ids), uuid4().hex
+        prompt_length = len(ids)
+        request = uuid4().hex
         mask: list[int] = []
         logprobs: list[float] | None = None
         turns: list[Turn] = []
@@ -125,7 +127,8 @@ class VagenAgentLoop(AgentLoopBase):
             if len(longer) >= room:  # a picture must not be cut
                 break
             ids = merged.token_ids
-            mask, logprobs = longer, longer_logprobs
+            mask = longer
+            logprobs = longer_logprobs
             images = _pictures(messages)
         return TurnRewardOutput(
             prompt_ids=ids[:prompt_length],

@@ -178,7 +178,8 @@ def turn_losses(env: VagenEnv, episode: Episode) -> list[TurnLoss]:
     losses = []
     for stored in episode.turns:
         turn: Turn = env.step(stored["reply"])[4]["turn"]
-        before, left = left, _left(env)
+        before = left
+        left = _left(env)
         losses.append(_loss(env, turn, before, left))
     by_rules = episode.ended.kind in (Stop.SOLVED, Stop.LOST, Stop.BUDGET)
     call = episode.calls[-1] if episode.calls else None

@@ -45,7 +45,10 @@ class EndpointError(BenchError):
     ) -> None:
         super().__init__(message or str(kind))
         self.kind: Stop = Stop(str(kind)) if message else getattr(kind, "kind", Stop.NONSENSE)
-        self.retry, self.after, self.status, self.hopeless = retry, after, status, hopeless
+        self.retry = retry
+        self.after = after
+        self.status = status
+        self.hopeless = hopeless
 
 
 class Stopped(BenchError):  # noqa: N818  (it isn't an error)

@@ -50,7 +50,8 @@ class Meter:
             speed_estimate_period=86400.0,
         )
         self._bar.add_task(what, total=total, completed=done, note="")
-        self._before, self._began = done, time.monotonic()
+        self._before = done
+        self._began = time.monotonic()
         self._next = self._began + FIRST_AFTER
 
     def __enter__(self) -> Self:
@@ -62,13 +63,15 @@ class Meter:
 
     def advance(self, steps: int = 1, note: str = "") -> None:
         """Advance the meter by a number of steps, and show `note` behind it."""
-        task, at = self._bar.tasks[0], time.monotonic()
+        task = self._bar.tasks[0]
+        at = time.monotonic()
         self._bar.update(task.id, advance=steps, note=note)
         done = int(task.completed)
         if self._console.is_terminal or at < self._next or done == self._before:
             return
         self._next = at + TOLD_EVERY
-        total, mine = int(task.total or 0), done - self._before
+        total = int(task.total or 0)
+        mine = done - self._before
         words = f"{task.description}: {done} of {total}"
         if mine >= min(FIRST_STEPS, total / 10):
             words += f", about {spoken((total - done) / mine * (at - self._began))} to go"

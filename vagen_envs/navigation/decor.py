@@ -113,7 +113,8 @@ def _abstract(stream: HashStream) -> Texture:
     picture = np.full((_SIDE, _SIDE, 3), 0.9)
     for _ in range(7):
         color = [stream.uniform(0.05, 0.9) for _ in range(3)]
-        left, top = stream.below(_SIDE - 20), stream.below(_SIDE - 20)
+        left = stream.below(_SIDE - 20)
+        top = stream.below(_SIDE - 20)
         if stream.below(2):
             picture[top : top + 15 + stream.below(50), left : left + 15 + stream.below(60)] = color
         else:
@@ -147,7 +148,8 @@ def textures() -> tuple[str, dict[str, bytes]]:
     for number in range(PAINTINGS):
         stream = HashStream("navigation paintings", number)
         drawn[f"painting{number}"] = (_landscape, _abstract)[number % 2](stream)
-    lines, files = [], {}
+    lines = []
+    files = {}
     for name, texture in drawn.items():
         sides = dict(_upright(texture))
         sides["back"] = texture

@@ -42,7 +42,8 @@ class Player:
     """
 
     def __init__(self, config: NavigationConfig, scene: str) -> None:
-        self.config, self.broken = config, ""
+        self.config = config
+        self.broken = ""
         # Made in two steps, so that there is something to kill while the constructor hangs.
         self._controller: Any = Controller.__new__(Controller)
         self._controller.server = None
@@ -93,7 +94,9 @@ class Player:
 
         thread = threading.Thread(target=work, name=f"ai2thor {name}", daemon=True)
         thread.start()
-        why, cause = "it was interrupted", None  # its call would go on beside the next one
+        # its call would go on beside the next one
+        why = "it was interrupted"
+        cause = None
         try:
             why = self._trouble(answer, timeout)
             if not why and (cause := answer.exception()):

@@ -101,7 +101,8 @@ def look_at(pose: Pose, target: tuple[float, float], below: float, fov: float) -
     # A look is 30 degrees: the middle third of the usual picture, and any one that it can be
     # brought into.
     reach = max(15.0, fov / 2 - _EDGE)
-    horizon, looks = pose.horizon, []
+    horizon = pose.horizon
+    looks = []
     for look, sign in (("LookDown", 1), ("LookUp", -1)):
         while sign * (down - horizon) > reach and horizon + 30 * sign in HORIZONS:
             horizon += 30 * sign

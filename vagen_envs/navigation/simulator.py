@@ -195,7 +195,8 @@ class HouseSimulator:
 
     def _points(self, body: int, lattice: NDArray[np.float64] = _LATTICE) -> NDArray[np.float64]:
         """Points in the boxes of the parts of a body: (n, 3), in metres."""
-        model, data = self._model, self._data
+        model = self._model
+        data = self._data
         first = model.body_geomadr[body]
         points = []
         for geom in range(first, first + model.body_geomnum[body]):
@@ -240,11 +241,9 @@ class HouseSimulator:
         ahead = self._axes()[1]
         view = mj.MjvCamera()
         view.lookat[:] = (pose.x + ahead[0], pose.z + ahead[1], EYE_Y + ahead[2])
-        view.distance, view.azimuth, view.elevation = (
-            1.0,
-            90.0 - pose.rotation,
-            -float(pose.horizon),
-        )
+        view.distance = 1.0
+        view.azimuth = 90.0 - pose.rotation
+        view.elevation = -float(pose.horizon)
         return self._picture(view, mj.MjvOption())
 
     def map_frame(self) -> Pixels:

@@ -96,7 +96,8 @@ class ThorSimulator:
             # Where the agent is now nobody knows: it may be where a move or a look was tried.
             why = f"AI2-THOR did not take the agent to {pose} ({event.metadata['errorMessage']})"
             raise SimulatorError(ENV_ID, why)
-        self._event, self._away = event, False
+        self._event = event
+        self._away = False
 
     def _teleported(self, pose: Pose, **arguments: Any) -> Any:
         return self._player.step(

@@ -81,7 +81,8 @@ class ManipulationSimulator:
         shared = min(len(calls), len(self._calls))
         if known != level or self._calls[:shared] != list(calls[:shared]):
             self._load(level)
-            self._calls, self._results = [], [("", self._state(level))]
+            self._calls = []
+            self._results = [("", self._state(level))]
         for call in calls[len(self._calls) :]:
             failed = self._play(call)
             self._calls.append(call)

@@ -127,10 +127,8 @@ class SokobanConfig(SolvableConfig):
             f"at least {fewest}, a push for each box",
         )
         height, width = self.dim_room
-        longest, room = (
-            longest_solution(height, width, self.num_boxes, self.boxes_on_target),
-            f"{height}x{width} cells",
-        )
+        longest = longest_solution(height, width, self.num_boxes, self.boxes_on_target)
+        room = f"{height}x{width} cells"
         self.require(
             longest > 0, "num_boxes", f"lower: on {room} so many can't all begin off target"
         )

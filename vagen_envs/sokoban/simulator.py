@@ -22,7 +22,8 @@ class SokobanSimulator:
     lost = False
 
     def __init__(self, level: Level, counted: int = 0) -> None:
-        self.level, self._counted = level, counted
+        self.level = level
+        self._counted = counted
         self.boxes = level.boxes
         self.player = level.player
         self._steps = dict(zip(ACTIONS, level.steps(), strict=True))
@@ -45,7 +46,8 @@ class SokobanSimulator:
         (gym-sokoban's count).
         """
         now = (self.boxes & self.level.targets).bit_count()
-        before, self._counted = self._counted, now
+        before = self._counted
+        self._counted = now
         return (now > before) - (now < before)
 
     def copy(self) -> SokobanSimulator:

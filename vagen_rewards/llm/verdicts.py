@@ -202,7 +202,8 @@ def read_object(reply: str) -> dict[str, Any] | None:
     """
     # A server may ignore `max_tokens`; the default of 512 are some 2,000 characters.
     text = reply[-100_000:]
-    found, start = None, text.find("{")
+    found = None
+    start = text.find("{")
     while start >= 0:
         end = _end_of_object(text, start)
         data = _loaded(text[start:end]) if end else None
@@ -222,7 +223,9 @@ end.
 
 def _end_of_object(text: str, start: int) -> int | None:
     """The character after the matching brace, outside of double-quoted strings."""
-    depth, quoted, skip = 0, False, False
+    depth = 0
+    quoted = False
+    skip = False
     for i in range(start, min(len(text), start + MAX_STARTS)):
         letter = text[i]
         if skip or (quoted and letter == "\\"):

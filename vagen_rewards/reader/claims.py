@@ -159,10 +159,8 @@ class Marks:
         """Harmonic mean of the shares of claims that are right and of facts that are stated."""
         if not self.right or not self.wanted:
             return 0.0
-        precision, recall = (
-            self.right / (self.right + self.wrong),
-            min(1.0, self.found / self.wanted),
-        )
+        precision = self.right / (self.right + self.wrong)
+        recall = min(1.0, self.found / self.wanted)
         return 2 * precision * recall / (precision + recall)
 
 

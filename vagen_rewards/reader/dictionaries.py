@@ -124,7 +124,8 @@ def data_in(text: str, is_listed: Callable[[Dict], bool] = are_places) -> tuple[
 
 def _brackets(text: str) -> Iterator[Span]:
     """Braces and square brackets that are closed, the outermost ones."""
-    depth, start = 0, 0
+    depth = 0
+    start = 0
     for bracket in _BRACKET.finditer(text):
         if bracket[0] in "{[" or (bracket[0] == "(" and depth):
             start = start if depth else bracket.start()

@@ -48,7 +48,8 @@ class Where(NamedTuple):
         return some([self._fits(at, other) for other in others])
 
     def _fits(self, at: Position, other: Position) -> bool | None:
-        down, right = at[0] - other[0], at[1] - other[1]
+        down = at[0] - other[0]
+        right = at[1] - other[1]
         if not _is_there(down, self.vertical, self.rows):
             return False
         if not _is_there(right, self.horizontal, self.columns):

@@ -162,8 +162,10 @@ def _facts(clause: Clause, where: str) -> list[Fact] | None:
     found: list[Painted] = []
     for relation in clause.relations:
         if relation.how == "element":
-            tone, count = relation.value.get("TONE", ""), int(relation.amount or 1)
-            shape, colour = relation.value["SHAPE"], relation.value["COLOUR"]
+            tone = relation.value.get("TONE", "")
+            count = int(relation.amount or 1)
+            shape = relation.value["SHAPE"]
+            colour = relation.value["COLOUR"]
             found.append(Painted(where, shape, tone, colour, many=count))
         elif not found or (changed := _with(found[-1], relation)) is None:
             return None

@@ -217,7 +217,8 @@ def words_of(kind: str, sentence: str, part: Part) -> list[Word]:
     found: list[Word] = []
     place = 0
     while place < len(texts):
-        first, text = place, texts[place]
+        first = place
+        text = texts[place]
         count, name, value = _longest(known[text], texts, place) if text in known else _single(text)
         place += count
         if name != "SKIP":

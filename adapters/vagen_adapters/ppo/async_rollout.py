@@ -71,7 +71,8 @@ class AsyncRollout:
     def wait(self) -> None:
         """Until the part that is played now is over. Raises what it raised."""
         if self._part is not None:
-            part, self._part = self._part, None
+            part = self._part
+            self._part = None
             part.result()
 
     def _begin(self, levels: Sequence[LevelSeed], seed: int) -> None:

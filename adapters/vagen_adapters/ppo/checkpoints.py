@@ -153,10 +153,8 @@ def check_checkpoint(folder: Path, settings: Mapping[str, Any]) -> None:
         none = "there is none that is complete, so begin in another folder, without --resume"
         fix = f"copy it anew; {f'the last complete one is {other}' if other else none}"
         raise TrainingConfigError(f"{folder} is no complete checkpoint: {fault}; {fix}")
-    written, present = (
-        json.loads((folder / COMPLETE).read_text(encoding="utf-8")),
-        _resting(settings),
-    )
+    written = json.loads((folder / COMPLETE).read_text(encoding="utf-8"))
+    present = _resting(settings)
     for name, there in written["settings"].items():
         if present[name] != there:
             raise TrainingConfigError(

@@ -36,8 +36,11 @@ class Conversation:
     def __init__(
         self, tokenizer: Any, template: str, image_token: str, *, thinking: bool = False
     ) -> None:
-        self._tokenizer, self._template, self.image_token = tokenizer, template, image_token
-        self._thinking, self.marks = thinking, NO_MARKS
+        self._tokenizer = tokenizer
+        self._template = template
+        self.image_token = image_token
+        self._thinking = thinking
+        self.marks = NO_MARKS
         # Whether a system message and a reply are strings, or lists of parts.
         self._of_text = True
         fault = self._fault()

@@ -77,10 +77,8 @@ def check_model(model: ActorCritic, encoder: ChatEncoder, *, turn_by_turn: bool 
     Raises:
         TrainingConfigError: they differ, the model is blind, or it refuses its inputs.
     """
-    check, fix = (
-        "packing",
-        "leave packing out, or name an attn_implementation that keeps sequences apart",
-    )
+    check = "packing"
+    fix = "leave packing out, or name an attn_implementation that keeps sequences apart"
     if not model.packs:
         check = "sampler against trainer"
         fix = (
@@ -96,7 +94,8 @@ def check_model(model: ActorCritic, encoder: ChatEncoder, *, turn_by_turn: bool 
             replies = TransformersSampler(model.policy, encoder).sample(prompts, _FEW, range(2))
             for row, reply in enumerate(replies):
                 turns[row].append(PlayedTurn(shown[row], reply, None, ()))  # type: ignore[arg-type]
-        gap, allowed = _gap(model, encoder, turns), _allowed(model, encoder, turns[0])
+        gap = _gap(model, encoder, turns)
+        allowed = _allowed(model, encoder, turns[0])
         if not gap <= allowed:
             found = (
                 f"sampled tokens' log-probabilities are {gap:.1e} apart, where {allowed:.0e} "
@@ -154,7 +153,8 @@ def vision_cache_for(
     ):
         model.vision_cache = VisionFeatureCache(models, encoder, most)
         same = _sees_the_same(model, encoder)
-    found, model.vision_cache = model.vision_cache, None
+    found = model.vision_cache
+    model.vision_cache = None
     if found is None or not same:
         return None
     found.kept.clear()
@@ -202,10 +202,8 @@ def _trying(model: ActorCritic, encoder: ChatEncoder, check: str, fix: str) -> I
 
 
 def _noise(encoder: ChatEncoder, model: ActorCritic, prompt: Prompt) -> float:
-    alone, among = (
-        _logprobs(encoder, model, [prompt])[0],
-        _logprobs(encoder, model, [prompt] * 3)[0],
-    )
+    alone = _logprobs(encoder, model, [prompt])[0]
+    among = _logprobs(encoder, model, [prompt] * 3)[0]
     return float((alone - among).abs().max())
 
 

@@ -18,7 +18,8 @@ class RecentlyUsed(Generic[Kept]):
     """Keeps the most recently used entries, up to `most` bytes; `held` is their present size."""
 
     def __init__(self, most: int) -> None:
-        self.most, self.held = most, 0
+        self.most = most
+        self.held = 0
         self._lock = threading.Lock()  # an asynchronous rollout reads beside updates
         self._kept: dict[Hashable, tuple[Kept, int]] = {}
 

@@ -130,7 +130,8 @@ def model_inputs(
             the model.
     """
     check_pictures(prompts, encoder)
-    rows, side = [torch.tensor(prompt.ids) for prompt in prompts], "left" if left else "right"
+    rows = [torch.tensor(prompt.ids) for prompt in prompts]
+    side = "left" if left else "right"
     ids = pad(rows, encoder.pad_id, side, multiple)
     inputs = {
         "input_ids": ids,

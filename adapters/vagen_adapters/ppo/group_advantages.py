@@ -65,7 +65,8 @@ def rloo_turns(batch: Trajectories, *, gamma: Share = 1.0) -> Advantages:
         gamma: Discount from one turn to the next, 0 to 1.
     """
     tokens, of_turns, _, groups = _returns_in_groups(batch)
-    groups, rewards = groups[of_turns], tokens.turn_rewards_with_kl().double()
+    groups = groups[of_turns]
+    rewards = tokens.turn_rewards_with_kl().double()
     to_go = sum_backwards(rewards, tokens.between_turns(gamma, rewards), tokens.turn_ends_episode)
     total, _ = _sums(to_go, _pairs(groups, tokens.turns))
     episodes = _sums(tokens.turn_ends_episode.to(to_go.dtype), groups)[

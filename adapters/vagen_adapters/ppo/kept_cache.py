@@ -58,7 +58,9 @@ class RoomyLayer(DynamicLayer):  # type: ignore[misc]  # transformers has no typ
 
     def __init__(self, buffers: Sequence[Tensor], read: int) -> None:
         super().__init__()
-        self.dtype, self.device, self.is_initialized = buffers[0].dtype, buffers[0].device, True
+        self.dtype = buffers[0].dtype
+        self.device = buffers[0].device
+        self.is_initialized = True
         self._hold(buffers, read)
 
     def update(

@@ -46,7 +46,8 @@ def check_layout(encoder: ChatEncoder) -> None:
             return_tensors="pt",
             return_mm_token_type_ids=True,
         )
-    whole, spliced = [*encoder.beginning, *made["input_ids"][0].tolist()], [*shown[0].first_ids]
+    whole = [*encoder.beginning, *made["input_ids"][0].tolist()]
+    spliced = [*shown[0].first_ids]
     thought = encoder.encode(THOUGHT) if encoder.closing_ids else ()
     for reply, following in zip(REPLIES, shown[1:], strict=True):
         said = [*thought, *encoder.closing_ids, *encoder.encode(reply)]

@@ -55,7 +55,8 @@ class TaskRecord:
         """The expected p·(1 - p) of a rate p with a beta distribution: 1/6 before the first
         episode, 1/4 at most.
         """
-        won, lost = self.successes + PRIOR, self.failures + PRIOR
+        won = self.successes + PRIOR
+        lost = self.failures + PRIOR
         return won * lost / ((won + lost) * (won + lost + 1))
 
     @property
@@ -83,7 +84,9 @@ class LevelSampler:
         group_size: int,
         counts: Mapping[str, int] | None = None,
     ) -> None:
-        self.tasks, self.seed, self.group_size = list(tasks), seed, group_size
+        self.tasks = list(tasks)
+        self.seed = seed
+        self.group_size = group_size
         self.counts = counts or {}
         self._orders: dict[str, tuple[int, list[int]]] = {}
         self.records = {task.name: TaskRecord() for task in tasks} if self.has_records else {}
@@ -113,7 +116,8 @@ class LevelSampler:
             record.tokens *= MEMORY
         sound = [episode for episode in episodes if episode.failure is None] if self.records else []
         for group in groups_of(sound):
-            level, won = group[0].level, sum(episode.success for episode in group)
+            level = group[0].level
+            won = sum(episode.success for episode in group)
             record = self.records[level.environment]
             known = level.seed in record.mixed
             rest = tuple(seed for seed in record.mixed if seed != level.seed)
@@ -144,7 +148,8 @@ class LevelSampler:
 
     def _draw(self, number: int, shares: Sequence[float]) -> TrainingTask:
         offset = HashStream("tasks", self.seed).random()
-        point, reached = (offset + number * GOLDEN) % 1, 0.0
+        point = (offset + number * GOLDEN) % 1
+        reached = 0.0
         for task, share in zip(self.tasks, shares, strict=True):
             reached += share
             if point < reached:

@@ -206,12 +206,14 @@ def of_scores(
     `advantages` are those before whitening; values count where they have targets. Log-probabilities
     are (B, L): the policy's, None if the update computes them; the frozen policy's, or None.
     """
-    mask, trained = batch.mask, advantages.value_mask
+    mask = batch.mask
+    trained = advantages.value_mask
     found = {"advantage/std": float(advantages.advantages[advantages.mask].std())}
     if logprobs is not None and reference is not None:
         found["policy/kl_to_reference"] = float((logprobs - reference)[mask].mean())
     if batch.values is not None and bool(trained.any()):
-        values, returns = batch.values[trained], advantages.returns[trained]
+        values = batch.values[trained]
+        returns = advantages.returns[trained]
         found["critic/explained_variance"] = explained_variance(values, returns)
         found["critic/value"] = float(values.mean())
     return found

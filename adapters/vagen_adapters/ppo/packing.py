@@ -75,7 +75,8 @@ class PackedTokens:
         self.turn_of_token = self.starts_turn.cumsum(0) - 1
         self.turn_ends = self.ends_turn.nonzero().squeeze(1)
         self.turn_ends_episode = self.ends_episode[self.turn_ends]
-        self.turn_rows, self.turns = self.row[self.turn_ends], turn[self.turn_ends]
+        self.turn_rows = self.row[self.turn_ends]
+        self.turns = turn[self.turn_ends]
         self.turn_rewards = self.of_turns("turn_rewards", batch.turn_rewards)
         none = torch.zeros_like(self.turns, dtype=torch.bool)
         self.seams = none if batch.seams is None else batch.seams[self.turn_rows, self.turns]
@@ -172,7 +173,8 @@ class PackedTokens:
             value_mask.index_fill_(0, after, True)
         if targets is not None:
             if targeted is not None:
-                places, targets = places[targeted], targets[targeted]
+                places = places[targeted]
+                targets = targets[targeted]
             returns.index_copy_(0, places, targets)
             value_mask.index_fill_(0, places, True)
         return Advantages(

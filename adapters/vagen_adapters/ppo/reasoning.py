@@ -57,7 +57,8 @@ class ReasoningScore:
                 f"reasoning_credit='span' needs a judge that reads claims; {reward.judge.name} "
                 "gives verdicts; use rule, llm-structured:MODEL, or reasoning_credit='turn'"
             )
-        self.reward, self.credit = reward, credit
+        self.reward = reward
+        self.credit = credit
 
     def __call__(self, turn: Turn, earlier: Sequence[Turn] = ()) -> Turn | Judged:
         """Score a turn after the paid turns of its episode before it."""
@@ -115,7 +116,8 @@ def credit_words(
         spoken += [(row, *of_row) for of_row in _spoken(encoder, sequence, episode)]
     told: dict[str, float] = {}
     for part in PARTS:
-        words, read = torch.zeros_like(advantages.mask), torch.zeros_like(advantages.mask)
+        words = torch.zeros_like(advantages.mask)
+        read = torch.zeros_like(advantages.mask)
         truths = torch.zeros_like(dense)
         for row, column, begin, field in spoken:
             if field.part == part:

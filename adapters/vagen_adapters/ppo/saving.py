@@ -110,7 +110,8 @@ class SavingTrainer(_BaseTrainer):
 
     def _stopped(self) -> StoppedBySignalError:
         name = self.stop_request.received or "a signal"
-        done, whole = self.state.global_step, self.state.max_steps
+        done = self.state.global_step
+        whole = self.state.max_steps
         return StoppedBySignalError(f"{name} ended the training after update {done} of {whole}")
 
     def _maybe_log_save_evaluate(self, *given: Any, **options: Any) -> None:
@@ -122,7 +123,8 @@ class SavingTrainer(_BaseTrainer):
             if self.should_stop() and self.state.global_step < self.state.max_steps:
                 self.control.should_save = self.control.should_training_stop = True
         elif self.control.should_save:
-            self._save_waits, self.control.should_save = True, False
+            self._save_waits = True
+            self.control.should_save = False
             self._stop_waits |= self.control.should_training_stop
             self.control.should_training_stop = False
         super()._maybe_log_save_evaluate(*given, **options)

@@ -64,7 +64,8 @@ def brief_reply(encoder: ChatEncoder, turn: Turn, tag: str) -> SampledReply:
 
 def _closed(thoughts: SampledReply, encoder: ChatEncoder) -> SampledReply:
     """Thoughts that are closed, unless the model has ended its whole reply within them."""
-    ids, logprobs = thoughts.ids, thoughts.logprobs
+    ids = thoughts.ids
+    logprobs = thoughts.logprobs
     if not ids:
         return thoughts
     if ids[-1] == encoder.end_id:

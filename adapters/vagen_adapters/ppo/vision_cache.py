@@ -69,7 +69,8 @@ class VisionFeatureCache:
         if numbers is None:
             return inputs
         features = self._features(self._tower_of[id(model)], numbers.tolist())
-        kind, names = features[0]["kind"], [name for name in PARTS if name in features[0]]
+        kind = features[0]["kind"]
+        names = [name for name in PARTS if name in features[0]]
         joined = {}
         for name in names:
             joined[name] = _joined(name, [entry[name] for entry in features])

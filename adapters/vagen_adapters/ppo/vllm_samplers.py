@@ -111,7 +111,8 @@ class _Engine(Weights):
     def __init__(
         self, model: Any, accelerator: Any, encoder: ChatEncoder, path: str, options: dict[str, Any]
     ) -> None:
-        self._path, self._options = path, options
+        self._path = path
+        self._options = options
         super().__init__(model, accelerator, encoder)
 
     def _init_vllm(self) -> None:

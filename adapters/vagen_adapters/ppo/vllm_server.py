@@ -49,7 +49,8 @@ class VLLMServerSampler:
         url: str = "http://127.0.0.1:8000",
         weights_folder: str | Path | None = None,
     ) -> None:
-        self.encoder, self.accelerator = encoder, accelerator
+        self.encoder = encoder
+        self.accelerator = accelerator
         self._weights_folder = None if weights_folder is None else Path(weights_folder).absolute()
         self.client = VLLMClient(base_url=url, connection_timeout=_SLOWEST_START)
         self._source = Weights(model, accelerator, encoder)

@@ -60,7 +60,8 @@ def demonstrate(
         )
     stream = HashStream("warm start", level.split, level.seed)
     observation, _ = env.reset(seed=level.seed, options={"split": level.split})
-    episode, imitated = PPOEpisode(level), set[int]()
+    episode = PPOEpisode(level)
+    imitated = set[int]()
     while not (episode.terminated or episode.truncated):
         random = stream.random() < noise
         try:
@@ -79,7 +80,8 @@ def demonstrate(
 
 def _random_reply(core: Any, stream: HashStream) -> str:
     """Random actions, with true statements."""
-    actions, representation = list(core.random_actions(stream, 1)), core.config.representation
+    actions = list(core.random_actions(stream, 1))
+    representation = core.config.representation
     prediction = ""
     if "prediction" in core.grammar.fields:
         prediction = core.imagine(actions).describe(representation)
@@ -132,7 +134,8 @@ def warm_start(
     """
     from transformers import Trainer, TrainingArguments
 
-    on_gpu, updates = torch.cuda.is_available(), max(1, len(shown) // BATCH)
+    on_gpu = torch.cuda.is_available()
+    updates = max(1, len(shown) // BATCH)
     with tempfile.TemporaryDirectory() as scratch:
         arguments = TrainingArguments(
             output_dir=scratch,

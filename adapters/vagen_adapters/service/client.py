@@ -59,7 +59,8 @@ class Service:
         self._address = f"{'wss' if scheme == 'https' else 'ws'}://{rest}/v1/ws"
         self._key = os.environ.get(KEY_VARIABLE, "") if key is None else key
         self._name = secrets.token_hex(8)
-        self._timeout, self._patience = timeout, patience
+        self._timeout = timeout
+        self._patience = patience
         self._idle: list[tuple[ClientConnection, str]] = []  # with their servers' names
         self._homes: dict[str, str] = {}  # which server has a session
         self._journal = Journal(self._send)
@@ -104,7 +105,8 @@ class Service:
             length = len(written(items[i])) + 2
             if request and (len(request) == MAX_ITEMS or size + length > MAX_REQUEST - ENVELOPE):
                 yield request
-                request, size = [], 0
+                request = []
+                size = 0
             request.append(i)
             size += length
         yield request
@@ -116,10 +118,8 @@ class Service:
         replies: dict[int, SessionReply] = {}
         left = list(range(len(items)))
         # Patience begins with the first failure: a turn may take its time.
-        wait, deadline = (
-            0.05,
-            float("inf"),
-        )
+        wait = 0.05
+        deadline = float("inf")
         while True:
             failure: ServiceError | None = None
             try:
@@ -170,7 +170,8 @@ class Service:
         """An idle connection to this server, or a new one to whichever answers."""
         with self._lock:
             if self._pid != os.getpid():  # after a fork, the parent's connections are the parent's
-                self._idle, self._pid = [], os.getpid()
+                self._idle = []
+                self._pid = os.getpid()
             for connection in reversed(self._idle):
                 if home in ("", connection[1]):
                     self._idle.remove(connection)
@@ -193,7 +194,8 @@ class Service:
     def close(self) -> None:
         """Close the connections. The server keeps the sessions for a while."""
         with self._lock:
-            idle, self._idle = self._idle, []
+            idle = self._idle
+            self._idle = []
         for socket, _ in idle:
             socket.close()
 
@@ -203,7 +205,8 @@ def _raise_if_final(error: Exception, url: str) -> None:
     if isinstance(error, InvalidStatus):
         try:
             failure = json.loads(error.response.body or b"")["error"]
-            code, message = failure["code"], failure["message"]
+            code = failure["code"]
+            message = failure["message"]
         except (ValueError, KeyError, TypeError):  # the words of a proxy, not the service's
             return
         if code != "full":

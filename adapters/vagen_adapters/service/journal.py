@@ -75,14 +75,13 @@ class History:
         if reply.code is None:
             self.digest = reply.data["digest"]
             if verb == "reset":
-                self.level, self.replies = (
-                    {name: reply.data["level"][name] for name in ("seed", "split")},
-                    [],
-                )
+                self.level = {name: reply.data["level"][name] for name in ("seed", "split")}
+                self.replies = []
             else:
                 self.replies.append(item["reply"])
         elif reply.code == "simulator" or verb == "reset":
-            self.level, self.digest = None, ""
+            self.level = None
+            self.digest = ""
 
 
 class Journal:

@@ -117,7 +117,8 @@ class Slot:
         while (cause := await self._serve_by_one()) is not None:
             self.worker = None
             self._since = self._loop.time()
-            lost, self.sessions = set(self.sessions), {}
+            lost = set(self.sessions)
+            self.sessions = {}
             log.warning(
                 "%s; another worker takes its place; %d session(s) are lost", cause, len(lost)
             )
@@ -135,11 +136,9 @@ class Slot:
         try:
             worker = self._pool.make_worker(self._costly)
             await worker.start()
-            self.worker, self._death, self._heard = (
-                worker,
-                self._loop.create_future(),
-                self._loop.time(),
-            )
+            self.worker = worker
+            self._death = self._loop.create_future()
+            self._heard = self._loop.time()
             self._given = 0
             self._give()
             while not (await asyncio.wait({self._death}, timeout=CHECK_EVERY))[0]:
@@ -231,7 +230,9 @@ class Pool:
         timeout: float = TIMEOUT,
         most: int | None = None,
     ) -> None:
-        self.make_worker, self.size, self.timeout = make_worker, size, timeout
+        self.make_worker = make_worker
+        self.size = size
+        self.timeout = timeout
         self.replaced = 0
         """Workers that died."""
         self.on_lost: Callable[[set[str]], None] = lambda _: None
@@ -280,4 +281,5 @@ class Pool:
         for slot in slots:
             slot.task.cancel()
         await asyncio.gather(*(slot.task for slot in slots), return_exceptions=True)
-        self._slots, self._costly = [], []
+        self._slots = []
+        self._costly = []

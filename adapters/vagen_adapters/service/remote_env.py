@@ -60,7 +60,8 @@ class RemoteEnv(gym.Env[Observed, str]):
     metadata: dict[str, Any] = {"render_modes": [], "render_fps": 2}  # noqa: RUF012
 
     def __init__(self, service: Service, env_id: str, **options: Any) -> None:
-        self._service, self._env_id = service, env_id
+        self._service = service
+        self._env_id = env_id
         for name, value in options.items():
             try:
                 json.dumps(value, allow_nan=False)
@@ -174,7 +175,8 @@ class RemoteEnv(gym.Env[Observed, str]):
         error = reply.data.get("error")
         if error is None:
             return
-        code, message = error["code"], error["message"]
+        code = error["code"]
+        message = error["message"]
         if code in ENDED or code in PLAYED:
             self._running = False
         if code == "bad_config":

@@ -236,7 +236,8 @@ class Sessions:
         """Play an episode again. Each move is a call of its own: it is bounded, and other sessions
         play between.
         """
-        replies, digest = item.replay.replies, ""
+        replies = item.replay.replies
+        digest = ""
         moves: list[tuple[str, dict[str, Any]]] = [
             ("reset", {"seed": item.replay.seed, "split": item.replay.split})
         ]

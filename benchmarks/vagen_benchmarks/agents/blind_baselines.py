@@ -72,7 +72,8 @@ def search(like: VagenEnv) -> Replies:
             else:
                 replies = _changed(best, env, stream)
             if (reached := _score(env, replies, levels)) >= score:
-                best, score = replies, reached
+                best = replies
+                score = reached
         return best
 
 
@@ -83,7 +84,8 @@ def _planned(env: VagenEnv, level: bytes, stream: HashStream) -> Replies:
         actions = list(env.plan())
     except LevelError:
         actions = []
-    turns, most = env.config.max_turns, env.config.max_actions_per_turn
+    turns = env.config.max_turns
+    most = env.config.max_actions_per_turn
     replies = [tuple(actions[at : at + most]) for at in range(0, len(actions), most)][:turns]
     return (*replies, *_drawn(env, turns - len(replies), stream))
 

@@ -125,7 +125,8 @@ class _Own(Agent):
     def __init__(
         self, made: Any, reply: Callable[[Game], Reply | str], name: str, sha256: str
     ) -> None:
-        self.name, self._reply = name, reply
+        self.name = name
+        self._reply = reply
         self.calls_a_model = getattr(made, "calls_a_model", True)
         self.price = getattr(made, "price", None)
         self.env_options = getattr(made, "env_options", {})

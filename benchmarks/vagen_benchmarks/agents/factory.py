@@ -95,7 +95,8 @@ def _models(name: str, asked: Asked, registry: Registry) -> list[Agent]:
             f"the agent {name!r} plays only {', '.join(at_home)}; add --env {at_home[0]} or "
             "leave it out"
         )
-    base_url, key_from = asked.base_url, asked.key_from
+    base_url = asked.base_url
+    key_from = asked.key_from
     if base_url is None and name.startswith("openai:"):
         base_url = os.environ.get("OPENAI_BASE_URL")
         # As OpenAI's SDK has it, who sets this variable wants the key to go there.

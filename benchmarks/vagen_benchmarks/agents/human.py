@@ -43,7 +43,8 @@ class Human(Agent):
 
     def __init__(self, name: str, console: Console | None = None, *, helped: bool = False) -> None:
         self.name = f"human:{name}"
-        self._console, self._helped = console or Console(), helped
+        self._console = console or Console()
+        self._helped = helped
 
     def reply(self, game: Game) -> Reply:
         if game.turns:
@@ -68,7 +69,8 @@ class Human(Agent):
         """Print the observation: the picture in half blocks where there are colours, else the board
         as text.
         """
-        console, env = self._console, game.env
+        console = self._console
+        env = game.env
         if game.now.picture is not None and console.color_system:
             # A character is half as wide as it is high; ten lines are left for words.
             console.print(

@@ -53,9 +53,11 @@ def _own_object(made: Any) -> Iterator[str]:
     source: FunctionType | type = type(made)
     held: Mapping[str, Any] = getattr(made, "__dict__", {})
     if isinstance(made, FunctionType):
-        source, held = made, inspect.getclosurevars(made).nonlocals
+        source = made
+        held = inspect.getclosurevars(made).nonlocals
     elif inspect.isclass(made):
-        source, held = made, {}
+        source = made
+        held = {}
     try:
         yield inspect.getsource(source)
     except (OSError, TypeError):  # typed into a prompt

@@ -62,7 +62,8 @@ class Trained(Agent):
         from vagen_adapters.ppo.chat_encoder import load_policy
 
         best = Path(folder) / BEST
-        self.name, self._folder = folder, best if is_trained(str(best)) else Path(folder)
+        self.name = folder
+        self._folder = best if is_trained(str(best)) else Path(folder)
         card = self._folder / CARD
         try:
             self.card: dict[str, Any] = (

@@ -139,7 +139,8 @@ def status_error(
     A refusal (`REJECTED`, `PROXY`) with `retry` is worth a second request, not the waiting that an
     outage is.
     """
-    words, full = f"HTTP {status}: {in_a_line(message)}", body or message
+    words = f"HTTP {status}: {in_a_line(message)}"
+    full = body or message
     is_page = body.lstrip().startswith("<")
     if (kind := recognise(status, full)) or is_permanent(full):
         return EndpointError(kind or Stop.REJECTED, words, retry=False, status=status)

@@ -46,7 +46,8 @@ class RunBudget(Budget):
                 "limit tokens with --max-total-tokens"
             )
         self.usage: dict[str, Usage] = {name: Usage() for name in self.prices}
-        self._reserved_dollars, self._reserved_tokens = 0.0, 0
+        self._reserved_dollars = 0.0
+        self._reserved_tokens = 0
         self._freed = asyncio.Event()
         self._expected: dict[int, tuple[float, int]] = {}
 
@@ -107,13 +108,13 @@ class RunBudget(Budget):
 
     def _refusal(self, dollars: float, tokens: int) -> str:
         if self.max_dollars is not None and self.dollars + dollars > self.max_dollars:
-            cap, spent, more = (
-                f"${self.max_dollars:g}",
-                f"${self.dollars:.4f}",
-                f"cost ${dollars:.4f}",
-            )
+            cap = f"${self.max_dollars:g}"
+            spent = f"${self.dollars:.4f}"
+            more = f"cost ${dollars:.4f}"
         else:
-            cap, spent, more = f"{self.max_tokens} tokens", str(self.tokens), f"take {tokens}"
+            cap = f"{self.max_tokens} tokens"
+            spent = str(self.tokens)
+            more = f"take {tokens}"
         return f"the budget of {cap} is spent: {spent} so far, and the next request may {more}"
 
     def release(self, reserved: tuple[float, int]) -> None:

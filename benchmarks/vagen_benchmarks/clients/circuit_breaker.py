@@ -44,7 +44,8 @@ class CircuitBreaker:
     """
 
     def __init__(self, patience: float, notify: Callable[[str], None] = lambda _: None) -> None:
-        self.patience, self.notify = patience, notify
+        self.patience = patience
+        self.notify = notify
         self.down_since: float | None = None
         self._next_probe = self._wait = 0.0
         self._failing: set[object] = set()
@@ -74,7 +75,8 @@ class CircuitBreaker:
         self._failing.clear()
         if self.down_since is None or made < self.down_since:
             return
-        seconds, self.down_since = time.monotonic() - self.down_since, None
+        seconds = time.monotonic() - self.down_since
+        self.down_since = None
         self.notify(f"the endpoint answers again after {seconds:.0f} s")
 
     def failed(self, request: object, error: EndpointError) -> bool:
@@ -91,7 +93,8 @@ class CircuitBreaker:
             )
             if not is_down:
                 return False
-            self.down_since, self._wait = now, FIRST_PROBE
+            self.down_since = now
+            self._wait = FIRST_PROBE
             self._schedule(now)
             self.notify(f"waiting for the endpoint, {self.patience:.0f} s at most: {error}")
         self._why = error

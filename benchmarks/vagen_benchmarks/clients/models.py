@@ -187,7 +187,8 @@ class Model:
         more: dict[str, Any] = (
             {"token_field": self.provider.token_field} if self.provider.token_field else {}
         )
-        key, headers = self.key(base_url, key_from), expanded(headers or {})
+        key = self.key(base_url, key_from)
+        headers = expanded(headers or {})
         if self.provider.key_header and key:
             headers[self.provider.key_header] = key
         note_headers(headers)

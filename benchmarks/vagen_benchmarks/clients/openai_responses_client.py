@@ -60,7 +60,8 @@ class OpenAIResponsesClient(PostingClient):
             for item in reasoning
             for part in item.get("content") or item.get("summary") or ()
         ]
-        text, usage = written or refusal, data.get("usage")
+        text = written or refusal
+        usage = data.get("usage")
         cut = (data.get("incomplete_details") or {}).get("reason")
         return Answer(
             text,

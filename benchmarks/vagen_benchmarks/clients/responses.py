@@ -93,7 +93,8 @@ def error_of(error: Mapping[str, Any]) -> EndpointError:
     """What an answer with a status of 200 says that is an error: by its `code`, where that is a
     status.
     """
-    code, message = str(error.get("code")), in_a_line(_words(error) or "an error without words")
+    code = str(error.get("code"))
+    message = in_a_line(_words(error) or "an error without words")
     body = json.dumps(error)
     if re.fullmatch("[45][0-9]{2}", code):
         return status_error(int(code), message, {}, body=body)

@@ -141,8 +141,11 @@ class Retries:
     def __init__(
         self, attempts: int = 6, first_wait: float = 1.0, patience: float = 3600.0
     ) -> None:
-        self.attempts, self.first_wait, self.patience = attempts, first_wait, patience
-        self.breaker, self.pace = CircuitBreaker(patience), Pace()
+        self.attempts = attempts
+        self.first_wait = first_wait
+        self.patience = patience
+        self.breaker = CircuitBreaker(patience)
+        self.pace = Pace()
         self.has_answered = False
         self._first_faults = 0
         self._last_fault = self._tell_next = 0.0
@@ -191,14 +194,16 @@ class Retries:
         if error.retry and (error.after or 0.0) > max(self.patience, LONGEST_WAIT):
             patience = f"--patience is {self.patience:.0f} s"
             error.args = (f"{error} (it asks to wait {spoken(error.after or 0.0)}; {patience})",)
-            error.retry, error.hopeless = False, True
+            error.retry = False
+            error.hopeless = True
             return error
         if (
             not self.has_answered
             and error.kind is not Stop.RATE_LIMITED
             and self._is_wrong(request, error)
         ):
-            error.retry, error.hopeless = False, True
+            error.retry = False
+            error.hopeless = True
             return error
         if not error.retry:
             self.breaker.succeeded(request.at)
@@ -209,7 +214,8 @@ class Retries:
             request.pause = self.pace.refused(
                 request.at, min(error.after or 0.0, LONGEST_WAIT, max(0.0, left))
             )
-            error.retry, error.hopeless = left > 0, left <= 0
+            error.retry = left > 0
+            error.hopeless = left <= 0
             self._tell(request, error)
             return error
         if error.kind in (Stop.REJECTED, Stop.PROXY):

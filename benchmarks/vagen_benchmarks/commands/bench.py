@@ -147,7 +147,8 @@ def bench(
         err.print(f"{each.env_id}: {each.reason}")
     if not tasks:
         raise ProtocolError("no environment can be made here; see above for what each lacks")
-    own, how = baselines_of(tasks), {name: arguments[name] for name in HOW}
+    own = baselines_of(tasks)
+    how = {name: arguments[name] for name in HOW}
     sampling = {name: arguments[name] for name in SAMPLING if arguments[name] is not None}
     if plan:
         contexts = [plan.context]

@@ -72,7 +72,8 @@ Concurrency = Annotated[int, typer.Option(min=1, help="An LLM judge's requests i
 
 def _llm(given: Mapping[str, Any]) -> dict[str, Any]:
     """The options of an LLM judge among a command's."""
-    key_from, price = given["key_from"], given["price"]
+    key_from = given["key_from"]
+    price = given["price"]
     if key_from:
         note_secret(key_from, os.environ.get(key_from, ""))
     return {

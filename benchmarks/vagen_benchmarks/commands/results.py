@@ -86,7 +86,8 @@ def print_contexts(path: Path, agents: Sequence[Agent]) -> None:
             models.setdefault(agent.model.name, []).append(agent)
     for first, *others in models.values():
         for other in others:
-            one, two = read_side(f"{path}@{first.name}"), read_side(f"{path}@{other.name}")
+            one = read_side(f"{path}@{first.name}")
+            two = read_side(f"{path}@{other.name}")
             if one.episodes.keys() & two.episodes.keys():
                 print_comparison(one, two)
             else:
@@ -99,7 +100,8 @@ def print_contexts(path: Path, agents: Sequence[Agent]) -> None:
 
 def print_comparison(first: Side, second: Side) -> None:
     """Print the table of two sides, a row for each environment."""
-    lines, titles = compare_sides(first, second), task_titles(first.folder.protocol)
+    lines = compare_sides(first, second)
+    titles = task_titles(first.folder.protocol)
     counts = ["pairs", "levels", "both", "only 1", "only 2", "neither", "lost"]
     figures = [*counts, "success 2 − 1", "95 %", "p", "return 2 − 1", "95 %"]
     title = f"1: {first.name}\n2: {second.name}"

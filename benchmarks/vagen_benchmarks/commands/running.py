@@ -44,7 +44,8 @@ def play_job(job: Job, *, new: bool = False) -> int:
         folder.note("asked", **_written(job.how))
         print_withheld_keys(job.agents)
         outcome = Outcome()
-        interrupted, say = False, functools.partial(err.print, style="yellow", soft_wrap=True)
+        interrupted = False
+        say = functools.partial(err.print, style="yellow", soft_wrap=True)
         # A bar would disturb the input.
         by_hand = any(isinstance(agent, Human) for agent in job.agents)
         with Meter(
@@ -127,7 +128,8 @@ def _written(how: Mapping[str, Any]) -> dict[str, Any]:
     """What the journal keeps: a URL without its password, and a file by a path that holds
     elsewhere, too.
     """
-    url, models = how.get("base_url"), how.get("models")
+    url = how.get("base_url")
+    models = how.get("models")
     if url is not None:
         parts = urlsplit(url)
         # Other parameters may hold a key.

@@ -292,6 +292,7 @@ def _train(
         finish(out)
     # a process group that is left standing may abort the process
     trainer.accelerator.end_training()
-    done, whole = trainer.state.global_step, trainer.state.max_steps
+    done = trainer.state.global_step
+    whole = trainer.state.max_steps
     early = "" if done == whole else f", which a callback ended after update {done} of {whole}"
     typer.echo(f"{config.output_dir} holds the trained model{early}")

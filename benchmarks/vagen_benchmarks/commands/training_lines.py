@@ -54,12 +54,16 @@ class RolloutLines:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._number, self._began, self._printed = -1, 0.0, 0.0
+        self._number = -1
+        self._began = 0.0
+        self._printed = 0.0
 
     def __call__(self, number: int, progress: Progress) -> None:
         now = self._clock()
         if number != self._number:
-            self._number, self._began, self._printed = number, now, now
+            self._number = number
+            self._began = now
+            self._printed = now
         spent = now - self._began
         line = (
             f"rollout {number}: {progress.done}/{progress.episodes} episodes, "

@@ -95,7 +95,8 @@ def _print(plan: Plan) -> None:
 def _advice(model: str, config: Any, plan: Plan) -> str:
     from vagen_adapters.ppo.plan import GIB, cheapest_change
 
-    need, have = plan.peak / GIB, plan.machine.memory / GIB
+    need = plan.peak / GIB
+    have = plan.machine.memory / GIB
     change = cheapest_change(model, config, plan.machine)
     fix = f"add {change}" if change else "take more or larger GPUs, or a smaller model"
     return f"the training takes {need:.1f} GiB of each GPU, and one has {have:.1f}; {fix}"

@@ -55,7 +55,8 @@ def warmstart(
     from vagen_adapters.ppo.lora import with_adapters
     from vagen_adapters.ppo.warmstart import demonstrations, warm_start
 
-    env_id, options = resolve_id(env), parse_options(option)
+    env_id = resolve_id(env)
+    options = parse_options(option)
     check_setting("lora", lora or {})
     check_out(out)
     check_model(model)

@@ -128,7 +128,9 @@ def _write_files(blocks: TextIO, folder: Path) -> None:
 
 
 def _write_blocks(run: RunFolder, out: TextIO, progress: Callable[[], None]) -> dict[str, Any]:
-    summary, index, shown = Summary(run.protocol), [], set[str]()
+    summary = Summary(run.protocol)
+    index = []
+    shown = set[str]()
     chunk: list[dict[str, Any]] = []
     missing = 0
     kinds: dict[str, str] = {}
@@ -273,5 +275,6 @@ def _for_page(png: bytes) -> tuple[str, str]:
             # takes 24 for 204, 4 takes 43 for 198, and 6 takes 70 for 195.
             image.convert("RGB").save(buffer, "WEBP", quality=90, method=2)
         if buffer.tell() < len(png):
-            kind, png = "webp", buffer.getvalue()
+            kind = "webp"
+            png = buffer.getvalue()
     return kind, base64.b64encode(png).decode()

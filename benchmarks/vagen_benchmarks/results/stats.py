@@ -64,7 +64,8 @@ def wilson(successes: float, trials: float, quantile: float = Z95) -> tuple[floa
     """
     if trials == 0:
         return 0.0, 1.0
-    rate, square = successes / trials, quantile * quantile
+    rate = successes / trials
+    square = quantile * quantile
     middle = (rate + square / (2 * trials)) / (1 + square / trials)
     half = (
         quantile
@@ -270,7 +271,8 @@ def sign_flip(differences: Sequence[int]) -> float:
         grown[: len(ways)] += ways / 2
         grown[2 * size :] += ways / 2
         ways = grown
-    reach, seen = sum(sizes), abs(sum(differences))
+    reach = sum(sizes)
+    seen = abs(sum(differences))
     return float(min(1.0, ways[np.abs(np.arange(-reach, reach + 1)) >= seen].sum()))
 
 

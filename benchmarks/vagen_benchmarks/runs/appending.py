@@ -17,7 +17,8 @@ class AppendedFile:
 
     def append(self, data: bytes) -> None:
         """Append. If the disk takes only a part, the file stays as it was."""
-        end, left = self._file.seek(0, os.SEEK_END), data
+        end = self._file.seek(0, os.SEEK_END)
+        left = data
         try:
             while left:
                 left = left[self._file.write(left) or 0 :]

@@ -57,7 +57,8 @@ def make_job(
         raise ProtocolError(
             f"two agents have the same name: {', '.join(each.name for each in agents)}; rename one"
         )
-    judge, how = make_scoring(scoring), how or {}
+    judge = make_scoring(scoring)
+    how = how or {}
     limits = {name: how[name] for name in LIMITS if how.get(name) is not None}
     described = tuple(agent.describe() for agent in agents)
     protocol = Protocol(tuple(tasks), described, repeats, plan, judge.describe() if judge else None)

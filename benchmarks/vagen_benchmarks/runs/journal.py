@@ -62,7 +62,9 @@ class EpisodeLedger(Ledger):
         spend: Callable[[Call], None],
         kept: Iterable[KeptReply] = (),
     ) -> None:
-        self._note, self._key, self._spend = note, key, spend
+        self._note = note
+        self._key = key
+        self._spend = spend
         self.kept = list(kept)
 
     def begin(self) -> None:

@@ -67,7 +67,8 @@ class PicturePack:
                 head = _HEAD.fullmatch(file.readline(_LONGEST_HEAD))
                 if head is None:
                     return
-                offset, length = begin + head.end(), int(head[2])
+                offset = begin + head.end()
+                length = int(head[2])
                 file.seek(offset + length)
                 if file.read(1) != b"\n":
                     return

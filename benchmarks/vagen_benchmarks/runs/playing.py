@@ -61,18 +61,21 @@ class Seat:
                     1, thread_name_prefix=f"seat of {self.agent.name}"
                 )
             options = self.agent.options_for(task.env_id)
-            self._env, self._task = await self.call(task.make, options), task
+            self._env = await self.call(task.make, options)
+            self._task = task
         return self._env
 
     async def leave(self) -> None:
         """Close the environment; errors of a broken one are logged."""
-        env, self._env = self._env, None
+        env = self._env
+        self._env = None
         try:
             if env is not None:
                 await self.call(env.close)
         except Exception as error:
             log.warning("while closing an environment: %s: %s", type(error).__name__, error)
-        thread, self._thread = self._thread, None
+        thread = self._thread
+        self._thread = None
         if thread is not None:
             thread.shutdown(wait=False)
 
@@ -123,7 +126,8 @@ async def play(
     except Stopped:
         raise
     except EndpointError as error:
-        played.ended, played.hopeless = Ended(error.kind, str(error)), error.hopeless
+        played.ended = Ended(error.kind, str(error))
+        played.hopeless = error.hopeless
     except _AgentBrokeError as error:
         played.ended = Ended(Stop.AGENT, str(error))
     except Exception as error:

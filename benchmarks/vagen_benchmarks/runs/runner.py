@@ -214,7 +214,8 @@ class _Run:
             await asyncio.gather(*seats, stop, return_exceptions=True)
 
     async def _sit(self, agent: Agent, episodes: Iterator[PlannedEpisode]) -> None:
-        seat, loop = Seat(agent), asyncio.get_running_loop()
+        seat = Seat(agent)
+        loop = asyncio.get_running_loop()
         try:
             while not self.stop.is_set() and (planned := next(episodes, None)) is not None:
                 try:

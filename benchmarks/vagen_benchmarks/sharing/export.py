@@ -101,7 +101,8 @@ def _write_csv(run: RunFolder, path: Path, form: Form, keep: Callable[[Episode],
 
 def _episode_row(episode: Episode, task: Task) -> dict[str, Any]:
     """An episode as one flat row."""
-    calls, turns = episode.all_calls, episode.turns
+    calls = episode.all_calls
+    turns = episode.turns
     errors = errors_of(episode)
     own = turns[-1]["metrics"] if turns else {}
     return {

@@ -109,7 +109,8 @@ def count_attempts(run: RunFolder) -> Attempts:
     journal = run.journal()
     events = [entry["event"] for entry in journal if entry["event"] in ("start", "end", "rescore")]
     killed = sum(one == other == "start" for one, other in itertools.pairwise(events))
-    stored, begun = _stored(run), _begun(journal)
+    stored = _stored(run)
+    begun = _begun(journal)
     return Attempts(
         resumed=max(0, events.count("start") - 1),
         killed=killed,
@@ -137,7 +138,8 @@ def _times(count: int) -> str:
 
 def key_findings(run: RunFolder) -> Iterator[str]:
     """Episodes that the protocol doesn't name, and those that were scored more than once."""
-    planned, scored = _planned(run), Counter[str]()
+    planned = _planned(run)
+    scored = Counter[str]()
     for episode in run.all_episodes():
         task = planned.get(episode.key)
         claimed = (

@@ -67,7 +67,8 @@ def success_cells(table: ResultsTable) -> Cells:
     """A row for each model, run and context, and a column for each environment, difficulty and
     strategy.
     """
-    names, columns = _player_names(table), _column_names(table.columns)
+    names = _player_names(table)
+    columns = _column_names(table.columns)
     found = {(_player(row), row.column): row for row in table.rows}
     cells = [["model", *columns.values()]]
     for player, name in names.items():
@@ -126,7 +127,8 @@ def ending_cells(table: ResultsTable) -> Cells:
 
 def _of_rows(table: ResultsTable, head: list[str], rows: Cells) -> Cells:
     """A table of these cells, whose rows begin with the model and its column."""
-    players, columns = _player_names(table), _column_names(table.columns)
+    players = _player_names(table)
+    columns = _column_names(table.columns)
     cells = [["model", "environment", *head]]
     for row, shown in zip(table.rows, rows, strict=True):
         cells.append([players[_player(row)], columns[row.column], *shown])

@@ -143,7 +143,8 @@ def _load(name: str, above: tuple[str, ...] = ()) -> dict[str, Any]:
     if extended is None:
         return own
     beside = extended if not extended.endswith(".toml") else str(Path(name).parent / extended)
-    under, advantage = _load(beside, (*above, name)), own.get("settings", {}).get("advantage")
+    under = _load(beside, (*above, name))
+    advantage = own.get("settings", {}).get("advantage")
     for settings in (under.get("settings", {}), *under.get("overrides", {}).values()):
         settings.update(_for_estimator(settings, advantage))
     return _merged(under, own)
