@@ -15,16 +15,10 @@ from vagen_benchmarks.agents.chat import ChatAgent
 from vagen_benchmarks.agents.custom import custom_agent
 from vagen_benchmarks.agents.scripted import Oracle
 from vagen_benchmarks.clients.registry import Registry
-from vagen_benchmarks.diagnosis import (
-    CAUSES,
-    CONDITIONS,
-    TurnLoss,
-    attribute,
-    diagnosis_tasks,
-    turn_losses,
-)
+from vagen_benchmarks.diagnosis import CAUSES, CONDITIONS, attribute, diagnosis_tasks
 from vagen_benchmarks.errors import BenchError
 from vagen_benchmarks.runs.run_folder import RunFolder
+from vagen_benchmarks.turn_losses import TurnLoss, turn_losses
 
 
 @pytest.mark.parametrize("env_id", ["vagen/FrozenLake-v0", "vagen/Sokoban-v0"])

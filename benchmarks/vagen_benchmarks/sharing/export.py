@@ -23,26 +23,12 @@ from vagen_benchmarks.results.table import column_of, results_table
 from vagen_benchmarks.runs.episode import Episode
 from vagen_benchmarks.runs.protocol import Task
 from vagen_benchmarks.runs.run_folder import RunFolder
+from vagen_benchmarks.sharing.parquet import CALL, write_parquet
 from vagen_benchmarks.sharing.table_files import as_csv
 from vagen_envs.pictures import Picture
 from vagen_envs.turn import IMAGE_PLACEHOLDER, Turn
 
 Form = Literal["turns", "chat", "episodes", "summary"]
-CALL = (
-    "ending",
-    "prompt_tokens",
-    "completion_tokens",
-    "cached_tokens",
-    "dollars",
-    "served",
-    "fingerprint",
-)
-"""What a turn's row says of its call."""
-BATCH = 200
-"""Rows written at a time, so that memory doesn't grow with the run."""
-
-HUGGING_FACE = Path(__file__).parent / "chat_features.json"
-"""What `datasets` reads from a Parquet file's metadata to know that `images` are pictures."""
 
 
 def export(
@@ -75,14 +61,15 @@ def export(
     if form in ("summary", "episodes"):
         return _write_csv(run, path, form, keep)
     episodes = (episode for episode in run.episodes() if episode.failure is None and keep(episode))
-    made = (
-        _turns(episodes) if form == "turns" else _samples(run, episodes, context or ContextPolicy())
-    )
+    if form == "turns":
+        made = _turns(episodes)
+    else:
+        made = _samples(run, episodes, context or ContextPolicy())
     rows = map(encodable, made)
     if path.suffix == ".jsonl":
         return _write_lines(rows, path)
     if path.suffix == ".parquet":
-        return _write_parquet(rows, path, form)
+        return write_parquet(rows, path, chat=form == "chat")
     raise ProtocolError(f"{path} has no ending that says how to write it: use .parquet or .jsonl")
 
 
@@ -238,72 +225,3 @@ def _write_lines(rows: Iterable[Mapping[str, Any]], path: Path) -> int:
                 json.dumps({**row, **({"images": images} if "images" in row else {})}) + "\n"
             )
     return count
-
-
-def _write_parquet(rows: Iterator[dict[str, Any]], path: Path, form: Form) -> int:
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    except ImportError as error:
-        raise ProtocolError(
-            f"{path} needs the Python module {error.name!r}. Install it with: pip install "
-            '"vagen-envs[export]", '
-            "or write .jsonl"
-        ) from error
-    schema = _chat_schema(pa) if form == "chat" else _turns_schema(pa)
-    # Made only now: without pyarrow no folder is left behind.
-    path.parent.mkdir(parents=True, exist_ok=True)
-    count = 0
-    with pq.ParquetWriter(path, schema) as writer:
-        while batch := [row for _, row in zip(range(BATCH), rows, strict=False)]:
-            writer.write_table(pa.Table.from_pylist(batch, schema))
-            count += len(batch)
-    return count
-
-
-def _turns_schema(pa: Any) -> Any:
-    kinds = {
-        pa.string(): (
-            "agent",
-            "task",
-            "split",
-            "reply",
-            "rewards",
-            "metrics",
-            "ended",
-            "before",
-            "after",
-            "ending",
-            "served",
-            "fingerprint",
-        ),
-        pa.int64(): ("seed", "repeat", "turn", *(name for name in CALL if name.endswith("tokens"))),
-        pa.float64(): ("reward", "dollars"),
-        pa.bool_(): (
-            "well_formed",
-            *sorted(OWN_METRICS),
-            "terminated",
-            "truncated",
-            "tokens_counted_by_us",
-        ),
-        pa.list_(pa.string()): ("executed", "problems"),
-    }
-    return pa.schema([(name, kind) for kind, names in kinds.items() for name in names])
-
-
-def _chat_schema(pa: Any) -> Any:
-    part = pa.struct([("type", pa.string()), ("text", pa.string())])
-    message = pa.struct([("role", pa.string()), ("content", pa.list_(part))])
-    image = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
-    fields = [
-        ("messages", pa.list_(message)),
-        ("images", pa.list_(image)),
-        ("agent", pa.string()),
-        ("task", pa.string()),
-        ("split", pa.string()),
-        ("seed", pa.int64()),
-        ("success", pa.bool_()),
-        ("return", pa.float64()),
-    ]
-    columns_as_features = HUGGING_FACE.read_text(encoding="utf-8")
-    return pa.schema(fields, metadata={"huggingface": columns_as_features})
