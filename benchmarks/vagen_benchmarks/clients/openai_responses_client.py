@@ -50,16 +50,11 @@ class OpenAIResponsesClient(PostingClient):
         output = data["output"]
         if data.get("status") in ("failed", "cancelled"):
             raise error_of({"message": f"the reply broke off: its status is {data['status']}"})
-        messages = [item["content"] for item in output if item["type"] == "message"]
-        parts = [part for content in messages for part in content]
+        parts = _parts_of_messages(output)
         written = "".join(part["text"] for part in parts if part["type"] == "output_text")
         refusal = "".join(part["refusal"] for part in parts if part["type"] == "refusal")
         reasoning = [item for item in output if item["type"] == "reasoning"]
-        thoughts = [
-            part["text"]
-            for item in reasoning
-            for part in item.get("content") or item.get("summary") or ()
-        ]
+        thoughts = _thoughts(reasoning)
         text = written or refusal
         usage = data.get("usage")
         cut = (data.get("incomplete_details") or {}).get("reason")
@@ -75,6 +70,21 @@ class OpenAIResponsesClient(PostingClient):
             output if text and reasoning else None,
             served=name_in(data, "model"),
         )
+
+
+def _parts_of_messages(output: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """What the model has written, item by item."""
+    messages = [item["content"] for item in output if item["type"] == "message"]
+    return [part for content in messages for part in content]
+
+
+def _thoughts(reasoning: list[dict[str, Any]]) -> list[str]:
+    """The texts of the reasoning, or of its summaries where it is withheld."""
+    texts: list[str] = []
+    for item in reasoning:
+        parts = item.get("content") or item.get("summary") or ()
+        texts += [part["text"] for part in parts]
+    return texts
 
 
 def _items(message: Message) -> list[dict[str, Any]]:
