@@ -870,6 +870,50 @@ def test_a_rejected_or_undecided_option_is_never_executed(form, names, dress):
     assert KINDS["grid"].parse(f"<think>t</think>{answer}").actions == ()
 
 
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "<think>x</think><answer>Up</answer> That is a hole.",
+        "<think>Maybe.\n\nAction: Up",
+        "<think>Maybe.\n\nUp",
+        "<think>x</think><answer>3. Up</answer>",
+        "<think>x</think><answer>1. Up 3. Left</answer>",
+        "<think>x</think>Action: Up\nWait, no, a hole.",
+        '<answer>[{"action": "Up", "confidence": 0.1}, {"action": "Left", "confidence": 0.9}]</answer>',
+        "<answer>Up</answer>\n[Step 2]\n<answer>Left</answer>\n<think>t</think><answer>Down</answer>",
+        "<answer><s>Up</s> Left</answer>",
+        "<answer>Instead of Up<tool_call> I pick Left</answer>",
+        "<think>It could be `<answer></think></answer>`Left",
+        "`<answer>Up</answer>` is the form.",
+    ],
+)
+def test_what_is_taken_back_or_may_be_a_draft_executes_nothing(reply):
+    assert KINDS["grid"].parse(reply).actions == ()
+
+
+def test_a_fence_around_a_reply_quotes_nothing_but_its_drafts():
+    reply = "```\n<think>Maybe <answer>Up</answer>.</think>\n<answer>Left</answer>\n```"
+    assert [action.name for action in KINDS["grid"].parse(reply).actions] == ["Left"]
+
+
+def test_an_answer_that_is_not_closed_ends_where_a_field_begins():
+    reply = "<observation>o</observation><answer>Up<prediction>p</prediction>"
+    parsed = Grammar(MOVES, layout="flat").parse(reply)
+    assert ([action.name for action in parsed.actions], parsed.prediction) == (["Up"], "p")
+
+
+def test_a_field_that_is_not_closed_ends_with_its_thought():
+    reply = "<think><reasoning>r</think><answer>Up</answer>\n[Turn 2]\n"
+    whole = f"{reply}<think><reasoning>s</reasoning></think><answer>Left</answer>"
+    assert [action.name for action in Grammar(MOVES).parse(whole).actions] == ["Up"]
+
+
+def test_the_thought_that_is_shown_ends_at_its_own_tag():
+    quoted = "<think>It ends with `</think>` and <think>more</think> so.</think><answer>Up</answer>"
+    parsed = KINDS["grid"].parse(quoted)
+    assert parsed.think == "It ends with `</think>` and <think>more</think> so."
+
+
 def test_each_message_of_a_thought_may_have_a_heading():
     """gpt-oss heads every message: a second heading opens no thought within the first."""
     messages = [
