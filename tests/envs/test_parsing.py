@@ -6,6 +6,8 @@ import contextlib
 import hashlib
 import json
 import re
+import string
+import time
 from pathlib import Path
 
 import gymnasium as gym
@@ -201,6 +203,22 @@ def test_a_megabyte_is_read(piece, how):
     """In about three seconds; in the square of its length it would be an hour."""
     text = "<think>" + piece * 100_000 + "</think>" + " \n" * 100_000 + "<answer>" + "Up," * 100_000
     Grammar(MOVES, "free_think", **how).parse(text)
+
+
+def seconds_to_read(text):
+    began = time.process_time()
+    KINDS["grid"].parse(text)
+    return time.process_time() - began
+
+
+@pytest.mark.parametrize("begin", ["", "Answer", "<think>x</think>", "<answer>Up</answer>"])
+def test_a_run_of_one_mark_takes_time_linear_in_its_length(begin):
+    """Eight times as long a run takes about eight times as long, not 64 times."""
+    for mark in string.punctuation + string.whitespace + "→。’•–…":
+        short, long = (
+            min(seconds_to_read(begin + mark * count) for _ in range(2)) for count in (2000, 16000)
+        )
+        assert long < 30 * short + 0.05, (mark, short, long)
 
 
 def test_a_malformed_reply_still_acts_when_lenient():

@@ -34,9 +34,9 @@ _OTHER_PAIRS = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _LABEL = re.compile(
-    r"(?:^|(?<=[.!?;])[ ])[ \t\f>#*_-]*(?P<lead>(?:[\w'’]+[ ]){0,5}?)"
+    r"(?:^|(?<=[.!?;])[ ])[ \t\f>#*_-]*+(?P<lead>(?:[\w'’]+[ ]){0,5}?)"
     rf"(?:(?:answer|action|move|decision|output|choice|final|{'|'.join(ANSWER_TAGS)})(?:s|\(s\))?)"
-    r"[\s*_`\"]*(?:[:=]|\b(?:is|are)\b:?|\n)[\s*_`]*(?P<text>[^\n]+)",
+    r"[ \t\f*_`\"]*+(?:[:=]|\b(?:is|are)\b:?|\n)[\s*_`]*+(?P<text>[^\n]+)",
     re.IGNORECASE | re.MULTILINE,
 )
 _LONE_LINE = re.compile(r"(?<![^\n]\n)^[^\S\n]*+\S[^\n]*+(?!\n[^\n])", re.MULTILINE)
