@@ -103,7 +103,7 @@ def _scripted_play(
     how = experiment.checkpoint
     return imitation.demonstrations(
         experiment.env,
-        {**experiment.options, **how.options},
+        experiment.options,
         codec_folder,
         [LevelSeed(first_seed + number) for number in range(count)],
         oracle_share=oracle_share,

@@ -50,7 +50,6 @@ class Checkpoint:
             imitated images.
         episodes: of scripted play.
         passes: over them.
-        options: of the environment in the scripted play, on top of the experiment's.
         contexts: policies of memory under which the n-th episode is read in turn, so that one start
             knows all of them.
         oracle_share: share of turns in which the oracle acts; actions are random in the others.
@@ -73,7 +72,6 @@ class Checkpoint:
     vision_updates: int
     episodes: int
     passes: int = 1
-    options: Mapping[str, Any] = field(default_factory=dict)
     contexts: Sequence[str] = ("all",)
     oracle_share: float
     aim_noise: int = 0
