@@ -903,6 +903,7 @@ def test_a_rejected_or_undecided_option_is_never_executed(form, names, dress):
         "<answer>Instead of Up<tool_call> I pick Left</answer>",
         "<think>It could be `<answer></think></answer>`Left",
         "`<answer>Up</answer>` is the form.",
+        "<think>I write [Turn <answer>Up</answer> result] and <answer>Left</answer>",
     ],
 )
 def test_what_is_taken_back_or_may_be_a_draft_executes_nothing(reply):
