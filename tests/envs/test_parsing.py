@@ -915,6 +915,23 @@ def test_a_fence_around_a_reply_quotes_nothing_but_its_drafts():
     assert [action.name for action in KINDS["grid"].parse(reply).actions] == ["Left"]
 
 
+def test_a_thought_that_begins_after_an_answer_leaves_it():
+    reply = "<think>t</think><answer>Up</answer>\n<think>Then left"
+    assert [action.name for action in KINDS["grid"].parse(reply).actions] == ["Up"]
+
+
+def test_a_number_of_steps_beside_several_actions_counts_them():
+    reply = '<answer>{"actions": ["Up", "Left"], "steps": 2}</answer>'
+    assert [action.name for action in KINDS["grid"].parse(reply).actions] == ["Up", "Left"]
+
+
+@pytest.mark.parametrize(("name", "executed"), [("Up", ["Up"]), ("up", [])])
+def test_exact_names_are_exact_in_any_dress(name, executed):
+    grammar = Grammar(Names("Up", "Down", exact=True), "no_think")
+    parsed = grammar.parse(f"<answer>**{name}**</answer>")
+    assert [action.name for action in parsed.actions] == executed
+
+
 def test_an_answer_that_is_not_closed_ends_where_a_field_begins():
     reply = "<observation>o</observation><answer>Up<prediction>p</prediction>"
     parsed = Grammar(MOVES, layout="flat").parse(reply)
