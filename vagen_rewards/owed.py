@@ -10,7 +10,6 @@ import functools
 import itertools
 import operator
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 from vagen_envs.core import State
@@ -256,11 +255,12 @@ def _resolved(state: Any, fact: Any) -> str:
     if fact.is_target(state):
         return "target"
     for kind, *_ in state.visible_objects:
-        if fact.is_target(SimpleNamespace(target_type=kind)):
+        if fact.may_be(kind):
             return _spoken(kind)
     return ""
 
 
+@functools.cache
 def _spoken(kind: str) -> str:
     from vagen_envs.navigation.state import words
 

@@ -113,7 +113,7 @@ class Seen(NamedTuple):
 
     def is_target(self, state: Any) -> bool:
         """Whether the name is the target's."""
-        return self.name == "target" or _is_called(state.target_type, self.name)
+        return self.may_be(str(state.target_type))
 
     def may_be(self, kind: str) -> bool:
         """Whether an object of AI2-THOR's type may be meant."""
