@@ -225,7 +225,7 @@ def farm_command(
     ] = ["vagen/Sokoban-v0", "vagen/FrozenLake-v0"],  # noqa: B006
     difficulty: Annotated[list[int], typer.Option(help="Rungs; may be repeated.")] = [0],  # noqa: B006
     max_turns: Annotated[list[int], typer.Option(help="Turns; may be repeated.")] = [3, 12],  # noqa: B006
-    seeds: Annotated[int, typer.Option(min=2, help="Levels.")] = 16,
+    seeds: Annotated[int, typer.Option(min=2, help="Levels.")] = 8,
     tries: Annotated[int, typer.Option(min=0, help="Constant texts to try.")] = 500,
     per_turn: Annotated[bool, typer.Option(help="Also with the paper's rule.")] = False,
     save: Annotated[Path | None, typer.Option("--out", help="A JSON file of the table.")] = None,
