@@ -174,6 +174,54 @@ def test_an_answer_that_argues_executes_nothing_and_is_recorded(play, text):
     assert "unclear_answer" in codes(turn)
 
 
+MARKED = {
+    "JSON": '{"action": "Up"}',
+    "a call": '<tool_call>{"name": "move", "arguments": {"action": "Up"}}</tool_call>',
+    "a function": "<function=move><parameter=action>Up</parameter></function>",
+    "LaTeX": r"\boxed{Up}",
+    "a fence": '```json\n{"action": "Up"}\n```',
+    "a tag": "<action>Up</action>",
+}
+
+
+@pytest.mark.parametrize("form", MARKED)
+@pytest.mark.parametrize("dress", ["{}", "I look.\n{}", "<think>ok</think>{}", "Final answer: {}"])
+def test_an_answer_in_another_form_that_stands_alone_executes(play, form, dress):
+    """JSON, calls and the like count where nothing but a label stands beside them."""
+    assert names(play(dress.format(MARKED[form]))) == ["Up"]
+
+
+@pytest.mark.parametrize("form", MARKED)
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "I would never answer {}.",
+        "not {}",
+        "For example, {} would be wrong.",
+        "Example: {}",
+        "Beispiel: {}",
+        "e.g. {}",
+        "{} is a hole, so I need to look again.",
+        "{}?",
+        "The format is {}.",
+        "The last call was {}",
+        "If there was no hole: {}",
+        "~~{}~~",
+        "> {}\nI disagree",
+        "{}\nNo, that's a hole.",
+        "{}\n\nOn reflection, look again.",
+        "{}\n不对",
+        "<rejected>{}</rejected>",
+        "<think>ok</think>Instead of {} I wait.",
+    ],
+)
+def test_an_answer_in_another_form_within_a_sentence_executes_nothing(play, form, sentence):
+    """What stands before or after it may reject it, in whatever words."""
+    turn = play(sentence.format(MARKED[form]))
+    assert names(turn) == []
+    assert "unclear_answer" in codes(turn)
+
+
 def test_unclear_answers_are_counted_in_the_runs_table(tmp_path):
     """Whoever reads a run sees what arguing cost."""
     agent = custom_agent(lambda game: f"<think>ok</think><answer>{ARGUES[0]}</answer>")

@@ -1,7 +1,8 @@
 """Replies: from a model's text to a `ParsedTurn` and back.
 
 `grammar` conducts. `tags` says where tags and thoughts stand, `answers` which answer counts,
-`execution` reads its `actions`, in other forms than the prompt's by the `table` and `tool_calls`.
+`execution` reads its `actions`, in another dress than the prompt's by the `table` and `tool_calls`;
+`others` finds answers in other forms.
 `layouts` says what is wrong with the format. `reference` holds VAGEN's released parsers.
 """
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from vagen_envs.replies.tags import (
@@ -95,12 +95,13 @@ class Reply:
     """A reply with its tags, thoughts and answers.
 
     Attributes:
+        text: the reply in ASCII.
         tags: all its tags.
         shown: those that aren't quoted in code.
         thinking: its thoughts.
         hidden: its thoughts and its fields beside thought and answer, in order.
-        plain: the reply in ASCII, without a template's tokens.
-        said: as `plain`, with form feeds for what is hidden.
+        plain: as `text`, without a template's tokens.
+        said: as `plain`, with form feeds for what is hidden and for tokens.
         pairs: answers that aren't hidden; a stop string may have cut the last one's closing tag.
         told: those with anything in them.
         answer: where the answer that executes stands, in parts to be read one after the other;
@@ -108,6 +109,7 @@ class Reply:
     """
 
     def __init__(self, text: str, names: TagNames) -> None:
+        self.text = in_ascii(text)
         self.tags = find_tags(text, names)
         code = code_spans(text)
         answers = [tag for tag in self.tags if tag.name == "answer"]
@@ -116,8 +118,9 @@ class Reply:
         self.shown = [tag for tag in self.tags if not within(tag.start, code)]
         self.thinking = find_thinking(text, names, code)
         self.hidden = merged([*self.thinking.spans, *_fields(self.shown)])
-        self.plain = without_tokens(in_ascii(text), names)
-        self.said = blanked(self.plain, self.hidden)
+        self.plain = without_tokens(self.text, names)
+        tokens = [token.span() for token in template_tokens(text)]
+        self.said = blanked(self.plain, merged([*self.hidden, *tokens]))
         self.pairs = self._pairs([tag for tag in self.shown if tag.name == "answer"])
         self.told = [pair for pair in self.pairs if self._tells(pair)]
         self.answer = self._last_meant()
@@ -280,12 +283,17 @@ def end_of_reply(text: str, answered: int, thoughts: Sequence[Span]) -> int:
     A conversation that is quoted within `thoughts` doesn't end it.
     """
     marks = itertools.chain(
-        (token for token in SPECIAL_TOKEN.finditer(text, answered) if len(token[0]) > 1),
+        template_tokens(text, answered),
         _TURN_MARK.finditer(text, answered),
         filter(_is_anothers, _HEADING.finditer(text, answered)),
     )
     places = (mark.start() for mark in marks if not within(mark.start(), thoughts))
     return min(places, default=len(text))
+
+
+def template_tokens(text: str, start: int = 0) -> Iterator[re.Match[str]]:
+    """A chat template's tokens, without characters that have no width."""
+    return (token for token in SPECIAL_TOKEN.finditer(text, start) if len(token[0]) > 1)
 
 
 def _is_anothers(heading: re.Match[str]) -> bool:

@@ -6,41 +6,23 @@ calls, JSON, a label, the bare actions. All that can be read have to agree.
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from vagen_envs.replies.actions import Action, ActionGrammar, Calls, Names, Refused
-from vagen_envs.replies.answers import Reply, end_of_reply, is_taken_back, words_of
+from vagen_envs.replies.answers import Reply
+from vagen_envs.replies.others import Spans, other_answers
 from vagen_envs.replies.parsed import FORMAT_CODES, Problem
 from vagen_envs.replies.table import names_action, read_table
-from vagen_envs.replies.tags import Span, blanked, in_ascii
-from vagen_envs.replies.tool_calls import json_spans, tool_call_spans
-from vagen_envs.replies.vocabulary import ANSWER_TAGS, JUDGED, PARTS
+from vagen_envs.replies.tags import Span, blanked
+from vagen_envs.replies.vocabulary import JUDGED
 
 Parsing = Literal["strict", "lenient", "released"]
-Spans = Sequence[Span]
-"""An answer, to be read one span after the other."""
 
 _WORD = re.compile(r"[\w-]+[.!]?")
 _CALL = re.compile(r"[A-Za-z_]\w*\s*\([^()]*\)\s*\.?")
-_OTHER_PAIRS = re.compile(
-    r"<\s?(final_answer|final|answers|actions?|moves?|response|output|result|command|decision|conclusion)"
-    r"(?:\s[^<>]{0,200})?>(?P<tag>.*?)(?:<\s?[/\\]\s?\1\s?>|\Z)"
-    r"|\[answer\](?P<bracket>.*?)(?:\[/answer\]|\Z)"
-    r"|\\boxed\s*\{(?P<boxed>(?:[^{}]|\{[^{}]*\})*)\}",
-    re.IGNORECASE | re.DOTALL,
-)
-_LABEL = re.compile(
-    r"(?:^|(?<=[.!?;])[ ])[ \t\f>#*_-]*+(?P<lead>(?:[\w'’]+[ ]){0,5}?)"
-    rf"(?:(?:answer|action|move|decision|output|choice|final|{'|'.join(ANSWER_TAGS)})(?:s|\(s\))?)"
-    r"[ \t\f*_`\"]*+(?:[:=]|\b(?:is|are)\b:?|\n)[\s*_`]*+(?P<text>[^\n]+)",
-    re.IGNORECASE | re.MULTILINE,
-)
-_LONE_LINE = re.compile(r"(?<![^\n]\n)^[^\S\n]*+\S[^\n]*+(?!\n[^\n])", re.MULTILINE)
-_SENTENCE_END = re.compile(r"[.!。][^\w\[\]?:,;]{0,20}\Z")  # markup and emoji may follow
 
 
 @dataclass(frozen=True)
@@ -107,19 +89,20 @@ class AnswerReader:
         isn't clear.
         """
         said = blanked(text, reply.hidden)
-        whole, parts, lines = _other_answers(text, reply)
-        if actions := self._read_loosely(said, whole):
-            return whole, actions
-        read = [(spans, self._read_loosely(said, spans)) for spans in parts]
-        read = [(spans, actions) for spans, actions in read if actions]
-        bare = [self._read_loosely(said, spans) for spans in lines]
+        whole, parts, lines = other_answers(reply)
+        if actions := self._read_loosely(said, [whole]):
+            return [whole], actions
+        read = [(part, self._read_loosely(said, part.spans)) for part in parts]
+        read = [(part, actions) for part, actions in read if actions]
+        bare = [self._read_loosely(said, [line]) for line in lines]
         said_by = [*filter(None, bare), *(actions for _, actions in read)]
         texts = {tuple(action.text for action in actions) for actions in said_by}
-        if read and len(texts) == 1:
-            return read[-1]
-        unclear = [spans for spans, _ in read]
+        meant = [(part.spans, actions) for part, actions in read if part.is_meant]
+        if meant and len(texts) == 1:
+            return meant[-1]
+        unclear = [part.spans for part, _ in read]
         if not unclear:
-            unclear = [spans for spans in parts if self._names_action(said, spans[-1])]
+            unclear = [part.spans for part in parts if self._names_action(said, part.spans[-1])]
         return unclear[-1] if unclear else (), []
 
     def read(
@@ -238,52 +221,3 @@ class AnswerReader:
 
     def _tagged(self, text: str) -> str:
         return f"<{self.tag}>{text}</{self.tag}>"
-
-
-def _other_answers(text: str, reply: Reply) -> tuple[Spans, list[Spans], list[Spans]]:
-    """The whole reply, unless it has several calls; its answers in a form of their own; its lines
-    of bare actions, which don't execute, but may differ from the answers.
-    """
-    said = reply.said
-    labels = list(_labels(said))
-    calls = _calls(said)
-    pairs = (match.span(str(match.lastgroup)) for match in _OTHER_PAIRS.finditer(said))
-    alone = itertools.chain(pairs, json_spans(said))
-    parts: list[Spans] = [*([span] for span in alone), *calls, *labels]
-    answered = min((spans[-1][1] for spans in parts), default=len(said))
-    end = end_of_reply(in_ascii(text), answered, reply.hidden)
-    parts = [spans for spans in parts if spans[-1][1] <= end]
-    lines = [match.span() for match in _LONE_LINE.finditer(said, 0, end)]
-    if lines and not labels and end == len(said) and not said[lines[-1][1] :].strip():
-        before = said[: lines[-1][0]].rstrip()
-        if _SENTENCE_END.search(before, max(0, len(before) - 24)):
-            parts.append(lines[-1:])
-    whole = [(len(said) - len(said.lstrip()), end)] if len(calls) < 2 else []
-    return whole, parts, [[line] for line in lines if _is_bare(said[slice(*line)])]
-
-
-def _calls(text: str) -> list[list[Span]]:
-    """Tool calls; those with nothing between them are parts of one answer."""
-    found: list[list[Span]] = []
-    for start, end in tool_call_spans(text):
-        gap = text[found[-1][-1][1] : start] if found else "?"
-        if re.sub(r"<[^<>]*>", "", gap).strip():
-            found.append([(start, end)])
-        else:
-            found[-1].append((start, end))
-    return found
-
-
-def _labels(text: str) -> Iterator[list[Span]]:
-    """What stands after a label such as "Answer:", with nothing but words that lead to it before
-    the label.
-    """
-    for match in _LABEL.finditer(text):
-        leads = all(PARTS.get(word, "?") in "LQXB" for word in words_of(match["lead"]))
-        if leads and not is_taken_back(text, *match.span("text")):
-            yield [match.span("text")]
-
-
-def _is_bare(line: str) -> bool:
-    """Whether a line has no word that leads to an action or gives a reason for one."""
-    return all(PARTS.get(word, "M") in "MXN" for word in words_of(line))

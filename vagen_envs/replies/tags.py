@@ -114,7 +114,7 @@ SPECIAL_TOKEN = re.compile(
     # most: <|im_end|>, <|eot_id|>, <|return|>, GLM's <|begin_of_box|>
     r"<\|[A-Za-z0-9_ /]{1,40}\|>"
     r"|<｜[^<>｜]{1,40}｜>"  # DeepSeek's
-    r"|</s>|\[/?INST\]"  # Llama's, Mistral's
+    r"|</s>|\[(?:/?INST|TOOL_CALLS)\]"  # Llama's, Mistral's
     # Gemma's
     r"|<(?:start_of_turn|end_of_turn|bos|eos|pad|unk|unused\d{1,4})>|<\|?(?:channel|turn)\|?>"
     "|[\u200b-\u200f\u202a-\u202e\u2060\ufe0e\ufe0f\ufeff]"  # characters without width

@@ -48,9 +48,9 @@ def tool_call_reply(name: str, arguments: Mapping[str, Any] | str, text: str = "
     return f"{text}\n<tool_call>{call}</tool_call>".lstrip()
 
 
-def tool_call_spans(text: str) -> list[Span]:
-    """Where the insides of calls in a text stand, in order."""
-    return [match.span(str(match.lastgroup)) for match in _CALL.finditer(text)]
+def find_calls(text: str) -> list[re.Match[str]]:
+    """The calls in a text, in order; the last group of each is what the call holds."""
+    return list(_CALL.finditer(text))
 
 
 def json_spans(text: str) -> list[Span]:
@@ -70,9 +70,12 @@ def json_spans(text: str) -> list[Span]:
 
 
 def values(text: str, reads: Reads) -> list[str] | None:
-    """The actions that JSON or tool calls hold; `None` if the text is neither."""
-    calls = [text[slice(*span)] for span in tool_call_spans(text)]
-    found = [_of_call(call) for call in calls or [_FENCE.sub("", text)]]
+    """The actions that JSON or tool calls hold; `None` if the text is anything else, too."""
+    text = _FENCE.sub("", text)
+    calls = [call[str(call.lastgroup)] for call in find_calls(text)]
+    if calls and _CALL.sub("", text).strip():
+        return None
+    found = [_of_call(call) for call in calls or [text]]
     held = [value for value in found if isinstance(value, Mapping | list)]
     if not calls and not held:
         return None

@@ -1,0 +1,121 @@
+"""Answers in other forms than the format's: tags of other names, JSON, calls, labels, a last line.
+
+Each counts by where it stands, not by what is said about it: at the beginning of its line, after no
+more than words that lead to an action, with nothing after it; or after a label.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from vagen_envs.replies.answers import Reply, end_of_reply, is_taken_back, words_of
+from vagen_envs.replies.tags import Span, within
+from vagen_envs.replies.tool_calls import find_calls, json_spans
+from vagen_envs.replies.vocabulary import ANSWER_TAGS, PARTS
+
+Spans = Sequence[Span]
+"""An answer, to be read one span after the other."""
+_NEAR = 120  # characters before an answer that are read
+
+_PAIRS = re.compile(
+    r"<\s?(final_answer|final|answers|actions?|moves?|response|output|result|command|decision|conclusion)"
+    r"(?:\s[^<>]{0,200})?>(?P<tag>.*?)(?:<\s?[/\\]\s?\1\s?>|\Z)"
+    r"|\[answer\](?P<bracket>.*?)(?:\[/answer\]|\Z)"
+    r"|\\boxed\s*\{(?P<boxed>(?:[^{}]|\{[^{}]*\})*)\}",
+    re.IGNORECASE | re.DOTALL,
+)
+_LABEL = re.compile(
+    r"(?:^|(?<=[.!?;])[ ])[ \t\f>#*_-]*+(?P<lead>(?:[\w'’]+[ ]){0,5}?)"
+    rf"(?:(?:answer|action|move|decision|output|choice|final|{'|'.join(ANSWER_TAGS)})(?:s|\(s\))?)"
+    r"[ \t\f*_`\"]*+(?:[:=]|\b(?:is|are)\b:?|\n)[\s*_`]*+(?P<text>[^\n]+)",
+    re.IGNORECASE | re.MULTILINE,
+)
+_LINE = re.compile(r"(?:\A|[\n\f])(?P<lead>[^\n\f]*)(?:(?:```|~~~)\w*\n\s*)?\Z")
+_LEAD = re.compile(r"[\w \t'’:=,*_`#\"$(-]*")
+_NOTHING = re.compile(r"(?:~~~|[\s*_`$.)\"'])*")
+_LONE_LINE = re.compile(r"(?<![^\n]\n)^[^\S\n]*+\S[^\n]*+(?!\n[^\n])", re.MULTILINE)
+_SENTENCE_END = re.compile(r"[.!。][^\w\[\]?:,;]{0,20}\Z")  # markup and emoji may follow
+
+
+class Part(NamedTuple):
+    """An answer in another form: where it stands, to be read one span after the other, and whether
+    it is no mere part of what the reply speaks of.
+    """
+
+    spans: Spans
+    is_meant: bool = True
+
+
+def other_answers(reply: Reply) -> tuple[Span, list[Part], list[Span]]:
+    """The whole reply; its answers in a form of their own; its lines of bare actions, which don't
+    execute, but may differ from the answers.
+    """
+    said = reply.said
+    marked = _marked(said)
+    labels = [Part([span]) for span in _labels(said)]
+    ends = [end for _, (_, end) in marked] + [part.spans[0][1] for part in labels]
+    end = end_of_reply(reply.text, min(ends, default=len(said)), reply.hidden)
+    parts = [
+        Part(spans, _stands_alone(said, start, stop, end))
+        for spans, (start, stop) in marked
+        if spans[-1][1] <= end
+    ]
+    parts += [part for part in labels if part.spans[0][1] <= end]
+    lines = [match.span() for match in _LONE_LINE.finditer(said, 0, end)]
+    if lines and not labels and end == len(said) and not said[lines[-1][1] :].strip():
+        before = said[: lines[-1][0]].rstrip()
+        if _SENTENCE_END.search(before, max(0, len(before) - 24)):
+            parts.append(Part(lines[-1:]))
+    whole = (len(said) - len(said.lstrip()), end)
+    return whole, parts, [line for line in lines if _is_bare(said[slice(*line)])]
+
+
+def _marked(text: str) -> list[tuple[Spans, Span]]:
+    """Tags, JSON and calls: what is to be read of each, and where it stands. Calls with nothing
+    between them are one answer.
+    """
+    pairs = _PAIRS.finditer(text)
+    found = [([match.span(str(match.lastgroup))], match.span()) for match in pairs]
+    calls: list[tuple[list[Span], Span]] = []
+    for match in find_calls(text):
+        start, end = match.span()
+        held = [match.span(str(match.lastgroup))]
+        if calls and not text[calls[-1][1][1] : start].strip():
+            before, (start, _) = calls.pop()
+            held = before + held
+        calls.append((held, (start, end)))
+    places = [place for _, place in calls]
+    found += [([span], span) for span in json_spans(text) if not within(span[0], places)]
+    return [*found, *calls]
+
+
+def _stands_alone(text: str, start: int, end: int, end_of_text: int) -> bool:
+    """Whether `text[start:end]` begins its line, after no more than words that lead to an action,
+    and nothing follows it.
+    """
+    before = _LINE.search(text, max(0, start - _NEAR), start)
+    if before is None or not _NOTHING.fullmatch(text, end, end_of_text):
+        return False
+    lead = before["lead"]
+    return _LEAD.fullmatch(lead) is not None and _has_only(lead, "LQXWGBK")
+
+
+def _labels(text: str) -> Iterator[Span]:
+    """What stands after a label such as "Answer:", with nothing but words that lead to it before
+    the label.
+    """
+    for match in _LABEL.finditer(text):
+        if _has_only(match["lead"], "LQXB") and not is_taken_back(text, *match.span("text")):
+            yield match.span("text")
+
+
+def _is_bare(line: str) -> bool:
+    """Whether a line has no word that leads to an action or gives a reason for one."""
+    return all(PARTS.get(word, "M") in "MXN" for word in words_of(line))
+
+
+def _has_only(text: str, letters: str) -> bool:
+    """Whether all words of a text have one of these parts in an answer."""
+    return all(PARTS.get(word, "?") in letters for word in words_of(text))
