@@ -126,10 +126,8 @@ class Names:
             offset: where the text begins in the reply.
         """
         words = _WORDS.match(text, start)
-        if words is None:
-            return None
-        parts = _BLANKS.split(words[0])
-        end = words.end()
+        parts = _BLANKS.split(words[0]) if words else []
+        end = words.end() if words else start
         while parts:
             name, called = self._meant(parts)
             if name and (called == text[start:end] or not self.exact):
@@ -189,7 +187,8 @@ class Calls:
         if match is None or name not in self.arity:
             hint = did_you_mean(name, self.arity) if name else f" Use one of {self.summary()}."
             return Refused("unknown_action", f"{_short(piece)} is not an action.{hint}")
-        words = [word.strip() for word in match[2].split(",")] if match[2].strip() else []
+        inside = match[2].strip()
+        words = [word.strip() for word in inside.split(",")] if inside else []
         if len(words) != self.arity[name]:
             return Refused(
                 "bad_argument", f"{name} takes {self.arity[name]} numbers, not {len(words)}"
@@ -250,7 +249,11 @@ class Calls:
         return None if self.integers else value
 
     def summary(self) -> str:
-        return ", ".join([_signature(name, count) for name, count in self.arity.items()])
+        return ", ".join(map(self._signature, self.arity))
+
+    def _signature(self, name: str) -> str:
+        numbers = [f"n{i + 1}" for i in range(self.arity[name])]
+        return f"{name}({', '.join(numbers)})"
 
     def random(self, stream: HashStream, count: int) -> Sequence[str]:
         """With whole numbers from -100 to 100."""
@@ -290,11 +293,6 @@ def _closing(text: str, opened: int) -> int:
         if depth == 0:
             return at
     return -1
-
-
-def _signature(name: str, count: int) -> str:
-    numbers = [f"n{i + 1}" for i in range(count)]
-    return f"{name}({', '.join(numbers)})"
 
 
 def _short(piece: str, limit: int = 40) -> str:

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
 
 from vagen_envs.replies.tags import (
     SPECIAL_TOKEN,
     TAGS,
+    Pair,
     Span,
     Tag,
     TagNames,
@@ -25,6 +25,7 @@ from vagen_envs.replies.tags import (
     find_thinking,
     in_ascii,
     merged,
+    pairs_of,
     within,
     without_tokens,
 )
@@ -60,23 +61,11 @@ _HEADING = re.compile(  # "[Turn 2]", "<turn 2>", "Turn 2:", a line "### Turn 2"
 )
 
 
-class Pair(NamedTuple):
-    """The tags of an answer."""
-
-    opened: Tag
-    closed: Tag
-
-    @property
-    def span(self) -> Span:
-        """Where the answer stands between them."""
-        return self.opened.end, self.closed.start
-
-
 def find_answer(text: str, names: TagNames) -> Reply:
     """A reply without a made-up next turn after it."""
     reply = Reply(text, names)
     if reply.told:
-        answered = reply.told[0].closed.end
+        answered = reply.told[0].end
         end = end_of_reply(in_ascii(text), answered, reply.thinking.spans)
         if end < len(text):
             return find_answer(text[:end], names)
@@ -145,12 +134,12 @@ class Reply:
     @property
     def answers_differ(self) -> bool:
         """Whether complete answers, drafts included, differ."""
-        complete = filter(self._tells, _pairs_of(self.tags))
+        complete = filter(self._tells, pairs_of(self.tags))
         return len({self._text_of(pair) for pair in complete}) > 1
 
     def _pairs(self, answers: Sequence[Tag]) -> list[Pair]:
         tags = [tag for tag in answers if not within(tag.start, self.hidden)]
-        pairs = _pairs_of(tags)
+        pairs = pairs_of(tags)
         if tags and not tags[-1].closes:
             opened = tags[-1]
             cut = _CUT_TAG.search(self.plain, opened.end)
@@ -173,7 +162,7 @@ class Reply:
         if not kept or self._is_in_one_sentence(kept[-1]):
             return []
         for left, right in itertools.pairwise(kept):
-            gap = self.said[left.closed.end : right.opened.start]
+            gap = self.said[left.end : right.start]
             if self._text_of(left) != self._text_of(right) and not _corrects(gap):
                 return []
         return [pair.span for pair in self._last_group(kept)]
@@ -182,17 +171,17 @@ class Reply:
         """Whether no words beside an answer take it back, and no thought that may still be open
         holds it.
         """
-        if is_taken_back(self.said, pair.opened.start, pair.closed.end):
+        if is_taken_back(self.said, pair.start, pair.end):
             return False
         opened = self.thinking.open_from
         if opened is None or pair.closed.start < opened:
             return True
-        return _BLANK_END.match(self.plain, pair.closed.end) is not None
+        return _BLANK_END.match(self.plain, pair.end) is not None
 
     def _is_in_one_sentence(self, pair: Pair) -> bool:
         """Whether a sentence goes on from another answer to this one: "A is better than B"."""
         at = self.told.index(pair)
-        gap = self.said[self.told[at - 1].closed.end : pair.opened.start] if at else ""
+        gap = self.said[self.told[at - 1].end : pair.start] if at else ""
         return bool(words_of(gap)) and _SENTENCE_END.search(gap) is None
 
     def _last_group(self, pairs: Sequence[Pair]) -> list[Pair]:
@@ -201,26 +190,14 @@ class Reply:
         """
         group = [pairs[-1]]
         for left in reversed(pairs[:-1]):
-            if not _CONNECTOR.fullmatch(self.plain, left.closed.end, group[-1].opened.start):
+            if not _CONNECTOR.fullmatch(self.plain, left.end, group[-1].start):
                 break
             group.append(left)
         group.reverse()
         texts = {self._text_of(pair) for pair in group}
-        joined = self.plain[group[0].closed.end : group[-1].opened.start]
+        joined = self.plain[group[0].end : group[-1].start]
         is_repeated = len(texts) == 1 and len(group) == 2 and not joined.strip()
         return group[-1:] if is_repeated else group
-
-
-def _pairs_of(tags: Iterable[Tag]) -> list[Pair]:
-    """The closing tags of answers, each with the last opening tag before it."""
-    pairs: list[Pair] = []
-    opened: Tag | None = None
-    for tag in tags:
-        if tag.name == "answer":
-            if tag.closes and opened is not None:
-                pairs.append(Pair(opened, tag))
-            opened = None if tag.closes else tag
-    return pairs
 
 
 def _fields(tags: Sequence[Tag]) -> list[Span]:

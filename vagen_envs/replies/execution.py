@@ -15,7 +15,7 @@ from vagen_envs.replies.actions import Action, ActionGrammar, Calls, Names, Refu
 from vagen_envs.replies.answers import Reply
 from vagen_envs.replies.others import Spans, other_answers
 from vagen_envs.replies.parsed import FORMAT_CODES, Problem
-from vagen_envs.replies.table import names_action, read_table
+from vagen_envs.replies.table import Dressed, names_action, read_table
 from vagen_envs.replies.tags import Span, blanked
 from vagen_envs.replies.vocabulary import JUDGED
 
@@ -94,9 +94,9 @@ class AnswerReader:
             return [whole], actions
         read = [(part, self._read_loosely(said, part.spans)) for part in parts]
         read = [(part, actions) for part, actions in read if actions]
-        bare = [self._read_loosely(said, [line]) for line in lines]
-        said_by = [*filter(None, bare), *(actions for _, actions in read)]
-        texts = {tuple(action.text for action in actions) for actions in said_by}
+        all_read = [actions for _, actions in read]
+        all_read += filter(None, [self._read_loosely(said, [line]) for line in lines])
+        texts = {tuple(action.text for action in actions) for actions in all_read}
         meant = [(part.spans, actions) for part, actions in read if part.is_meant]
         if meant and len(texts) == 1:
             return meant[-1]
@@ -158,9 +158,9 @@ class AnswerReader:
             left = right + len(self.separator)
 
     @property
-    def _lenient(self) -> Names | Calls | None:
+    def _lenient(self) -> Dressed | None:
         """The grammar of answers that are read in other forms too; texts have no others."""
-        if self.parsing == "lenient" and isinstance(self.grammar, Names | Calls):
+        if self.parsing == "lenient" and isinstance(self.grammar, Dressed):
             return self.grammar
         return None
 
@@ -187,7 +187,7 @@ class AnswerReader:
         """The actions of an answer that isn't between the format's tags; none if it isn't clear."""
         actions: list[Action] = []
         for start, end in spans:
-            if isinstance(self.grammar, Names | Calls):
+            if isinstance(self.grammar, Dressed):
                 actions += self._read_table(text, (start, end)) or ()
             elif isinstance(self.grammar.read("-", 0, 1), Refused):  # it knows its own in a text
                 actions += self._read_pieces(text, (start, end))[0]

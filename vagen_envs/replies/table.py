@@ -18,6 +18,9 @@ from vagen_envs.replies.tags import in_ascii, without_tokens
 from vagen_envs.replies.tool_calls import values
 from vagen_envs.replies.vocabulary import ARROWS, NUMBERS, PARTS
 
+Dressed = Names | Calls
+"""Grammars of the actions that are read in another dress too; texts have none."""
+
 _LONGEST = 2_000  # characters of an answer that is read, so that time stays linear
 _MOST_REPEATS = 20  # of one action, as "Up x3" has them
 
@@ -76,7 +79,7 @@ _WORDS = re.compile(r"[LQXWGBKJVM]")
 
 
 def read_table(
-    text: str, start: int, end: int, separator: str, grammar: Names | Calls
+    text: str, start: int, end: int, separator: str, grammar: Dressed
 ) -> list[Action] | None:
     """All actions of the answer `text[start:end]` in their order.
 
@@ -104,13 +107,13 @@ def read_table(
     return [] if found and _is_menu(piece, separator, grammar, found) else found
 
 
-def names_action(text: str, grammar: Names | Calls) -> bool:
+def names_action(text: str, grammar: Dressed) -> bool:
     """Whether a text, which may say anything else too, names an action."""
     plain = in_ascii(without_tokens(text[:_LONGEST]))
     return any(token.action for token in _tokens_of(plain, 0, ",", grammar))
 
 
-def _is_menu(piece: str, separator: str, grammar: Names | Calls, found: list[Action]) -> bool:
+def _is_menu(piece: str, separator: str, grammar: Dressed, found: list[Action]) -> bool:
     """Whether an answer repeats the prompt's list of all actions, or has them all as in
     `Up|Left|Down|Right`.
     """
@@ -129,7 +132,7 @@ class _Token(NamedTuple):
     number: int = 0
 
 
-def _tokens_of(piece: str, offset: int, separator: str, grammar: Names | Calls) -> list[_Token]:
+def _tokens_of(piece: str, offset: int, separator: str, grammar: Dressed) -> list[_Token]:
     """The tokens of an answer that begins at `offset` of the reply, without those of mere dress."""
     if re.search(r"[^\w\s-]", separator):
         piece = piece.replace(separator, ",".ljust(len(separator)))
@@ -143,7 +146,7 @@ def _tokens_of(piece: str, offset: int, separator: str, grammar: Names | Calls) 
     return [token._replace(letter=letter) if token.letter == "→" else token for token in found]
 
 
-def _tokens(piece: str, offset: int, grammar: Names | Calls) -> Iterator[_Token]:
+def _tokens(piece: str, offset: int, grammar: Dressed) -> Iterator[_Token]:
     at = 0
     while match := _TOKEN.match(piece, at):
         at = match.end()
@@ -165,13 +168,13 @@ def _tokens(piece: str, offset: int, grammar: Names | Calls) -> Iterator[_Token]
             yield _Token(_LETTERS.get(kind, kind))
 
 
-def _word(word: str, grammar: Names | Calls) -> _Token:
+def _word(word: str, grammar: Dressed) -> _Token:
     is_broken_call = isinstance(grammar, Calls) and word in grammar.arity
     letter = "?" if is_broken_call else PARTS.get(word, "?")
     return _Token(letter, number=NUMBERS.get(word, 0))
 
 
-def _read(piece: str, offset: int, separator: str, grammar: Names | Calls) -> list[Action] | None:
+def _read(piece: str, offset: int, separator: str, grammar: Dressed) -> list[Action] | None:
     """The actions of an answer that isn't JSON; `None` if it has no form of the table."""
     tokens = _tokens_of(piece, offset, separator, grammar)
     letters = "".join([token.letter for token in tokens])
@@ -241,7 +244,9 @@ class _Item(NamedTuple):
 
 def _number(tokens: list[_Token], item: re.Match[str], group: str) -> int:
     """The number within a group of an item, 0 if it has none."""
-    return sum(token.number for token in tokens[slice(*item.span(group))]) if item[group] else 0
+    if item[group] is None:
+        return 0
+    return sum(token.number for token in tokens[slice(*item.span(group))])
 
 
 def _parts(gap: str) -> bool:

@@ -78,6 +78,40 @@ def find_tags(text: str, names: TagNames = TAGS) -> list[Tag]:
     return found
 
 
+class Pair(NamedTuple):
+    """The tags of an answer."""
+
+    opened: Tag
+    closed: Tag
+
+    @property
+    def start(self) -> int:
+        """Where the opening tag begins."""
+        return self.opened.start
+
+    @property
+    def end(self) -> int:
+        """Where the closing tag ends."""
+        return self.closed.end
+
+    @property
+    def span(self) -> Span:
+        """Where the answer stands between them."""
+        return self.opened.end, self.closed.start
+
+
+def pairs_of(tags: Iterable[Tag]) -> list[Pair]:
+    """The closing tags of answers, each with the last opening tag before it."""
+    pairs: list[Pair] = []
+    opened: Tag | None = None
+    for tag in tags:
+        if tag.name == "answer":
+            if tag.closes and opened is not None:
+                pairs.append(Pair(opened, tag))
+            opened = None if tag.closes else tag
+    return pairs
+
+
 def field_text(text: str, tags: Sequence[Tag], name: str) -> str | None:
     """The text of the first `<name>` up to the `</name>` that follows it; of a thought, up to the
     one that matches it.
@@ -202,7 +236,9 @@ def blanked(text: str, spans: Sequence[Span]) -> str:
 
 def code_spans(text: str) -> list[Span]:
     """Fenced and inline code, in which tags are mostly quoted."""
-    return [match.span() for match in _CODE.finditer(text)] if "`" in text or "~~~" in text else []
+    if "`" not in text and "~~~" not in text:
+        return []
+    return [match.span() for match in _CODE.finditer(text)]
 
 
 def find_thinking(text: str, names: TagNames, quoted: Sequence[Span] = ()) -> Thinking:
