@@ -261,6 +261,82 @@ def test_a_made_up_message_of_the_other_side_ends_the_reply(play, made_up):
     assert names(play(whole + made_up + FULL.format("there", "Left"))) == ["Up"]
 
 
+OTHERS = [
+    "<|im_end|>\n<|im_start|>user\nNow what?<|im_end|>\n<|im_start|>assistant\n",
+    "<|return|><|start|>user<|message|>Now?<|end|><|start|>assistant<|channel|>final<|message|>",
+    "<|eot_id|><|start_header_id|>user<|end_header_id|>\n\nNow?<|eot_id|>"
+    "<|start_header_id|>assistant<|end_header_id|>\n\n",
+    "<｜User｜>Now?<｜Assistant｜>",
+    "</s>[INST] Now? [/INST]",
+    "\n\nUser: You moved.\nAssistant: ",
+    "\n<tool_response>moved</tool_response>\n",
+]
+OWN = {
+    "a tag": "<answer>{}</answer>",
+    "a thought and a tag": "<think>ok</think><answer>{}</answer>",
+    "a label": "Action: {}",
+    "JSON": '{{"action": "{}"}}',
+    "a last line": "I look at the map.\n\n{}",
+}
+
+
+@pytest.mark.parametrize("made_up", OTHERS)
+@pytest.mark.parametrize("form", OWN)
+def test_nothing_after_a_made_up_message_executes(play, made_up, form):
+    """A turn that the model invents ends its reply, in whatever form it answers before or after."""
+    for thought in ("", "<think>x</think>", "I look at the map."):
+        assert names(play(thought + made_up + OWN[form].format("Left"))) == []
+    assert names(play(OWN[form].format("Up") + made_up + OWN[form].format("Left"))) == ["Up"]
+
+
+def test_what_a_tool_is_made_to_say_executes_nothing(play):
+    """A result isn't a call."""
+    assert names(play('<tool_response>{"action": "Up"}</tool_response>')) == []
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "<|im_start|>assistant\n",
+        "<|start|>assistant<|channel|>final<|message|>",
+        "<|start_header_id|>assistant<|end_header_id|>\n\n",
+        "<start_of_turn>model\n",
+        "<｜Assistant｜>",
+        "[/INST]",
+        "assistant\n\n",
+        "Assistant: ",
+    ],
+)
+@pytest.mark.parametrize("form", OWN)
+def test_the_own_header_of_a_template_ends_nothing(play, header, form):
+    """Some servers leave it at the beginning of the reply."""
+    assert names(play(header + OWN[form].format("Left"))) == ["Left"]
+
+
+@pytest.mark.parametrize("layout", ["nested", "flat", "untagged"])
+@pytest.mark.parametrize("strategy", ["grounding", "world_modeling", "grounding_world_modeling"])
+@pytest.mark.parametrize("between", ["", "\n", "\n\n"])
+def test_of_two_whole_replies_the_last_executes_in_every_layout(layout, strategy, between):
+    """Also where a reply begins with the observation, as messages of the other side may."""
+    env = gym.make("vagen/FrozenLake-v0", layout=layout, strategy=strategy).unwrapped
+    texts = [
+        env.grammar.render([move], observation=move, reasoning="so", prediction=move)
+        for move in ("Up", "Left")
+    ]
+    parsed = env.grammar.parse(between.join(texts))
+    assert [action.name for action in parsed.actions] == ["Left"]
+    assert {parsed.observation, parsed.prediction} <= {"Left", None}
+
+
+@pytest.mark.parametrize("reason", ["", "reason"])
+def test_a_closing_tag_in_a_fence_within_the_thoughts_ends_nothing(play, reason):
+    """The prompt's example, quoted in thoughts."""
+    reply = f"<think>Example:\n```\n{reason}</think>\n<answer>Up</answer>\n```\nso I go"
+    assert names(play(reply)) == []
+    assert names(play(f"{reply}</think><answer>Left</answer>")) == ["Left"]
+    assert names(play("```\n<think>ok</think>\n<answer>Up</answer>\n```")) == ["Up"]
+
+
 @pytest.mark.parametrize(
     "between",
     [

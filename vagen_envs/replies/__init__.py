@@ -2,7 +2,7 @@
 
 `grammar` conducts. `tags` says where tags and thoughts stand, `answers` which answer counts,
 `execution` reads its `actions`, in another dress than the prompt's by the `table` and `tool_calls`;
-`others` finds answers in other forms.
+`others` finds answers in other forms, `turns` where the reply goes over into another's message.
 `layouts` says what is wrong with the format. `reference` holds VAGEN's released parsers.
 """
 

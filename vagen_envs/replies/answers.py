@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from vagen_envs.replies.tags import (
-    SPECIAL_TOKEN,
     TAGS,
     Pair,
     Span,
@@ -29,18 +28,18 @@ from vagen_envs.replies.tags import (
     within,
     without_tokens,
 )
+from vagen_envs.replies.turns import end_of_reply, template_tokens
 from vagen_envs.replies.vocabulary import (
-    BESIDE_SPEAKERS,
     DENIALS,
     JUDGED,
     SECOND_THOUGHTS,
     SPEAKERS,
+    words_of,
 )
 
 _NEAR = 80  # characters on either side of an answer that are read
 _LEADING = 4  # words right before an answer that are read
 
-_WORD = re.compile(r"[\w']+")
 _PLACEHOLDER = re.compile(r"[\s.…\[\](){}*_`'\"-]*")
 _CONNECTOR = re.compile(r"[\s,;&+*_>→|–—-]*")
 _CUT_TAG = re.compile(r"<\s?[/\\]?[A-Za-z]{0,20}\s*\Z")  # of a reply that ends at its limit
@@ -50,26 +49,14 @@ _CLAUSE_BEFORE = re.compile(r"([^.!?,;:>\n\f]*)(?::\s*)?[ \t\"'`(*_-]*\Z")
 _SENTENCE_GOES_ON = re.compile(r"[ \t\"'`)*_,;:.…–—-]*(?P<next>\?|[^\W\d_])")
 _SENTENCE_AFTER = re.compile(r"[\s\"'`)*_.,;:…–—-]*(?:</\w+>\s*)*([^.!?\n<]*)")
 _POINTS_BACK = frozenset(("that", "this", "it", "which", "that's", "it's"))
-_TURN_MARK = re.compile(
-    r"!\[|\{\s*\"role\"|(?<=/answer>)\s*<observation>"
-    r"|(?:^|(?<=>)[ \t]*)Nothing was executed\.",  # our own
-    re.MULTILINE,
-)
-_HEADING = re.compile(  # "[Turn 2]", "<turn 2>", "Turn 2:", a line "### Turn 2"
-    r"(?:^|(?<=>))[^\w\n]{0,9}(?P<words>[^\W_][\w #/.-]{0,40}?)[ \t.)#*=_~-]*(?:[\]:>]|$)",
-    re.MULTILINE,
-)
 
 
-def find_answer(text: str, names: TagNames) -> Reply:
-    """A reply without a made-up next turn after it."""
+def find_answer(text: str, names: TagNames, first: str = "") -> Reply:
+    """A reply without a made-up next turn after it; `first` is the tag that begins a reply."""
     reply = Reply(text, names)
-    if reply.told:
-        answered = reply.told[0].end
-        end = end_of_reply(in_ascii(text), answered, reply.thinking.spans)
-        if end < len(text):
-            return find_answer(text[:end], names)
-    return reply
+    answered = reply.told[0].end if reply.told else len(text)
+    end = end_of_reply(reply.text, answered, reply.thinking.spans, first)
+    return Reply(text[:end], names) if end < len(text) else reply
 
 
 def last_answer(text: str, names: TagNames = TAGS) -> str | None:
@@ -102,7 +89,8 @@ class Reply:
         self.tags = find_tags(text, names)
         code = code_spans(text)
         answers = [tag for tag in self.tags if tag.name == "answer"]
-        if answers and all(within(tag.start, code) for tag in answers):
+        all_quoted = answers and all(within(tag.start, code) for tag in answers)
+        if all_quoted and find_thinking(text, names, code).open_from is None:
             code = [span for span in code if not text.startswith(("```", "~~~"), span[0])]
         self.shown = [tag for tag in self.tags if not within(tag.start, code)]
         self.thinking = find_thinking(text, names, code)
@@ -218,11 +206,6 @@ def _fields(tags: Sequence[Tag]) -> list[Span]:
     return spans
 
 
-def words_of(piece: str) -> list[str]:
-    """The words of a text in lower case."""
-    return _WORD.findall(piece.casefold().replace("’", "'"))
-
-
 def is_taken_back(text: str, start: int, end: int) -> bool:
     """Whether an answer, with its tags at `text[start:end]`, is no more than a part of what a
     sentence speaks of: the sentence goes on after it, or words right before or after it take it
@@ -251,35 +234,3 @@ def _corrects(gap: str) -> bool:
         return True
     begins = words[0] in DENIALS or words[0] in SECOND_THOUGHTS
     return begins and SPEAKERS.isdisjoint(words)
-
-
-def end_of_reply(text: str, answered: int, thoughts: Sequence[Span]) -> int:
-    """Where a reply whose first complete answer ends at `answered` goes over into another's
-    message; its length if it doesn't.
-
-    A conversation that is quoted within `thoughts` doesn't end it.
-    """
-    marks = itertools.chain(
-        template_tokens(text, answered),
-        _TURN_MARK.finditer(text, answered),
-        filter(_is_anothers, _HEADING.finditer(text, answered)),
-    )
-    places = (mark.start() for mark in marks if not within(mark.start(), thoughts))
-    return min(places, default=len(text))
-
-
-def template_tokens(text: str, start: int = 0) -> Iterator[re.Match[str]]:
-    """A chat template's tokens, without characters that have no width."""
-    return (token for token in SPECIAL_TOKEN.finditer(text, start) if len(token[0]) > 1)
-
-
-def _is_anothers(heading: re.Match[str]) -> bool:
-    """Whether a heading names who writes the other messages, or what they are, and nothing else."""
-    opener = {"]": "[", ">": "<"}.get(heading[0][-1], "")
-    if opener not in heading[0] or (opener == "<" and heading["words"] in TAGS):
-        return False
-    words = words_of(heading["words"].replace("_", " "))
-    others = [word for word in words if word not in SPEAKERS]
-    return len(others) < len(words) and all(
-        word.isdigit() or word in BESIDE_SPEAKERS for word in others
-    )

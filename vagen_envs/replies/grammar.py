@@ -188,7 +188,7 @@ class Grammar:
 
     def _read_any(self, text: str) -> ParsedTurn:
         """The careful way, which names every problem."""
-        reply = find_answer(text, self.tags)
+        reply = find_answer(text, self.tags, self._format.sequences[0][0])
         plain = without_tokens(text, self.tags)
         problems: list[Problem] = []
         texts: dict[str, str | None] = {}

@@ -10,10 +10,11 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from vagen_envs.replies.answers import Reply, end_of_reply, is_taken_back, words_of
+from vagen_envs.replies.answers import Reply, is_taken_back
 from vagen_envs.replies.tags import Span, within
 from vagen_envs.replies.tool_calls import find_calls, json_spans
-from vagen_envs.replies.vocabulary import ANSWER_TAGS, PARTS
+from vagen_envs.replies.turns import end_of_reply
+from vagen_envs.replies.vocabulary import ANSWER_TAGS, PARTS, words_of
 
 Spans = Sequence[Span]
 """An answer, to be read one span after the other."""
@@ -35,7 +36,7 @@ _LABEL = re.compile(
 _LINE = re.compile(r"(?:\A|[\n\f])(?P<lead>[^\n\f]*)(?:(?:```|~~~)\w*\n\s*)?\Z")
 _LEAD = re.compile(r"[\w \t'’:=,*_`#\"$(-]*")
 _NOTHING = re.compile(r"(?:~~~|[\s*_`$.)\"'])*")
-_LONE_LINE = re.compile(r"(?<![^\n]\n)^[^\S\n]*+\S[^\n]*+(?!\n[^\n])", re.MULTILINE)
+_LONE_LINE = re.compile(r"(?<![^\n]\n)^[^\S\n]*+\S[^\n]*+(?!\n[^\S\n]*\S)", re.MULTILINE)
 _SENTENCE_END = re.compile(r"[.!。][^\w\[\]?:,;]{0,20}\Z")  # markup and emoji may follow
 
 

@@ -145,8 +145,9 @@ def check_tags(tags: Sequence[str]) -> None:
 
 
 SPECIAL_TOKEN = re.compile(
+    r"<\|start\|>assistant|<\|channel\|>(?:final|commentary)\b[^<]{0,80}"  # gpt-oss' headers
     # most: <|im_end|>, <|eot_id|>, <|return|>, GLM's <|begin_of_box|>
-    r"<\|[A-Za-z0-9_ /]{1,40}\|>"
+    r"|<\|[A-Za-z0-9_ /]{1,40}\|>"
     r"|<｜[^<>｜]{1,40}｜>"  # DeepSeek's
     r"|</s>|\[(?:/?INST|TOOL_CALLS)\]"  # Llama's, Mistral's
     # Gemma's
@@ -252,8 +253,8 @@ def find_thinking(text: str, names: TagNames, quoted: Sequence[Span] = ()) -> Th
         group = str(mark.lastgroup)
         kind = (mark["tag"] or group[1:]).lower()
         opens = not mark["slash"] if mark["tag"] else group[0] == "o"
-        if kind == "channel" and kind in opened and opens == bool(opened[kind]):
-            continue  # gpt-oss repeats it for each message
+        if kind == "channel" and opens == bool(opened.get(kind)):
+            continue  # gpt-oss repeats it for each message, and opens each itself
         starts = opened.setdefault(kind, [])
         if opens:
             starts.append(mark.start())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Mapping
 from importlib.resources import files
@@ -35,7 +36,8 @@ NUMBERS |= {word: number for number, word in enumerate(_words("parts", "O"), 1)}
 DENIALS = frozenset(_words("answers", "denial"))
 JUDGED = frozenset(_words("answers", "denial", "verdict"))
 SECOND_THOUGHTS = frozenset(_words("answers", "own"))
-SPEAKERS = frozenset(_words("answers", "speakers"))
+OTHERS = frozenset(_words("answers", "others"))
+SPEAKERS = frozenset(_words("answers", "others", "speakers"))
 BESIDE_SPEAKERS = frozenset(_words("answers", "beside"))
 KEYS = _words("keys", "surest", "one", "several")
 """Keys of JSON whose values are actions, the surest first."""
@@ -49,3 +51,10 @@ ANSWER_TAGS = _words("tags", "answer")
 THINKING_TAGS = _words("tags", "thinking")
 SYNONYMS = _by_word(_FILE["synonyms"])
 ARROWS = _by_word(_FILE["arrows"])
+
+_WORD = re.compile(r"[\w']+")
+
+
+def words_of(piece: str) -> list[str]:
+    """The words of a text in lower case."""
+    return _WORD.findall(piece.casefold().replace("’", "'"))
