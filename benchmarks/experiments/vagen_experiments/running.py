@@ -129,7 +129,8 @@ def write_report(experiment: Experiment, results: Mapping[str, Any], out: Path) 
     _write(out / "results.json", results)
     path = out / "table.md"
     path.write_text(table(results, experiment.baseline) + "\n", encoding="utf-8")
-    title, runs = f"{experiment.env}: {experiment.name}", results["runs"]
+    world = experiment.env.rpartition(":")[2]  # without the module that registers it
+    title, runs = f"{world}: {experiment.name}", results["runs"]
     if runs:
         plots.plot_curves(title, runs, out / "curves.png")
         plots.plot_turns(title, runs, out / "turns.png")
