@@ -33,7 +33,8 @@ def test_tokens_of_pictures_are_one_tensor(form):
     model = SimpleNamespace(
         get_image_features=lambda **_: SimpleNamespace(pooler_output=form(pictures))
     )
-    encoder = SimpleNamespace(features_of=lambda shown: {"pixel_values": shown})
+    features = SimpleNamespace(features_of=lambda shown: {"pixel_values": shown})
+    encoder = SimpleNamespace(pictures=features)
     assert torch.equal(image_tokens(model, encoder, [0, 1, 2]), torch.stack(pictures))
 
 

@@ -16,6 +16,7 @@ class Fleet:
         self._arguments = arguments
         self.fronts = [Command(*arguments) for _ in range(fronts)]
         self._starting = []
+        self._down = []
         self.killed = {"fronts": 0, "workers": 0}
 
     def __enter__(self):
@@ -28,7 +29,8 @@ class Fleet:
     def strike(self, draw):
         """Kill a server or a worker, each kind once before chance decides; whether there was one to kill."""
         front = draw.choice(self.fronts)
-        if front.process.poll() is not None:
+        # not `poll`, which can't tell while another thread waits for the process
+        if front in self._down:
             return False
         workers = front.workers
         is_for_worker = (
@@ -39,6 +41,7 @@ class Fleet:
                 kill(draw.choice(workers))
                 self.killed["workers"] += 1
             return True
+        self._down.append(front)
         front.process.kill()
         self.killed["fronts"] += 1
         self._starting.append(threading.Thread(target=self._start_again, args=(front,)))
