@@ -41,7 +41,13 @@ def plot_curves(title: str, results: Sequence[Result], path: Path) -> None:
     axes[1, 0].set_ylim(max(low, -0.5), min(high, 1))
     axes[1, 1].set_yscale("log")
     axes[1, 1].yaxis.set_major_formatter(ticker.FormatStrFormatter("%g"))
-    axes[1, 1].yaxis.set_minor_formatter(ticker.NullFormatter())
+    lowest, highest = axes[1, 1].get_ylim()
+    within_a_decade = highest < 10 * lowest  # then there may be no major tick
+    axes[1, 1].yaxis.set_minor_formatter(
+        ticker.FormatStrFormatter("%g") if within_a_decade else ticker.NullFormatter()
+    )
+    if not axes[1, 0].lines:
+        axes[1, 0].set_visible(False)  # no critic
     for axis in axes[1]:
         axis.set_xlabel("rollout")
     _save(figure, axes[0, 0], f"{title} ({BANDS})", path)
