@@ -915,6 +915,12 @@ def test_a_fence_around_a_reply_quotes_nothing_but_its_drafts():
     assert [action.name for action in KINDS["grid"].parse(reply).actions] == ["Left"]
 
 
+@pytest.mark.parametrize("fence", ["```", "~~~"])
+def test_a_fenced_answer_after_the_answer_is_quoted(fence):
+    reply = f"<think>t</think>\n<answer>Up</answer>\nThe form is:\n{fence}\n<answer>Left</answer>\n{fence}"
+    assert [action.name for action in KINDS["grid"].parse(reply).actions] == ["Up"]
+
+
 def test_a_thought_that_begins_after_an_answer_leaves_it():
     reply = "<think>t</think><answer>Up</answer>\n<think>Then left"
     assert [action.name for action in KINDS["grid"].parse(reply).actions] == ["Up"]
