@@ -921,6 +921,12 @@ def test_a_fenced_answer_after_the_answer_is_quoted(fence):
     assert [action.name for action in KINDS["grid"].parse(reply).actions] == ["Up"]
 
 
+@pytest.mark.parametrize(("number", "counts"), [(20, True), (21, False)])
+def test_a_bare_number_up_to_twenty_is_a_count(number, counts):
+    turn = KINDS["grid"].parse(f"<think>t</think><answer>Up {number}</answer>")
+    assert bool(turn.actions) == counts
+
+
 def test_a_thought_that_begins_after_an_answer_leaves_it():
     reply = "<think>t</think><answer>Up</answer>\n<think>Then left"
     assert [action.name for action in KINDS["grid"].parse(reply).actions] == ["Up"]
