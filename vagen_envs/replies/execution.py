@@ -13,7 +13,7 @@ from typing import Literal
 
 from vagen_envs.replies.actions import Action, ActionGrammar, Calls, Names, Refused
 from vagen_envs.replies.answers import Reply
-from vagen_envs.replies.others import Spans, other_answers
+from vagen_envs.replies.other_forms import Spans, other_answers
 from vagen_envs.replies.parsed import FORMAT_CODES, Problem
 from vagen_envs.replies.table import Dressed, names_action, read_table
 from vagen_envs.replies.tags import Span, blanked

@@ -113,9 +113,12 @@ def _told(world: World, sentence: str, part: Part, before: Before) -> Told:
     kinds = tuple([word.kind for word in words])
     whole = (0, len(sentence))
     denied = "DENIAL" in kinds
-    found = forms(world.start, kinds) if words else ()
     if denied:
         found = None
+    elif words:
+        found = forms(world.start, kinds)
+    else:
+        found = ()
     if found is None:
         matters = _matters(words)
         retracts = denied and not matters
