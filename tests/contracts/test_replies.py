@@ -163,6 +163,9 @@ ARGUES = [
     "Instead of Up I go Left",
     "Up ✗, Left ✓",
     "Should I go Up or Left? Left is better",
+    '["not", "Up"]',
+    '["Up", "instead of", "Left"]',
+    '["Up", "if free"]',
 ]
 
 
@@ -199,6 +202,7 @@ def test_an_answer_in_another_form_that_stands_alone_executes(play, form, dress)
         "not {}",
         "For example, {} would be wrong.",
         "Example: {}",
+        "Example:\n{}",
         "Beispiel: {}",
         "e.g. {}",
         "{} is a hole, so I need to look again.",
@@ -220,6 +224,69 @@ def test_an_answer_in_another_form_within_a_sentence_executes_nothing(play, form
     turn = play(sentence.format(MARKED[form]))
     assert names(turn) == []
     assert "unclear_answer" in codes(turn)
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "e.g. {}",
+        "z.B. {}",
+        "Incorrect: {}",
+        "Example: {}",
+        "Beispiel: {}",
+        "Example:\n{}",
+        "**Example:**\n\n{}",
+        "The format is {}.",
+        "The last answer was {}",
+        "If there was no hole: {}",
+        "Look around, or answer {}",
+        "Wer antwortet {}",
+        "~~{}~~",
+        "> {}\nI disagree",
+        "{}\nis a hole",
+        "{} (a hole)",
+        "{} ❌",
+        "✗ {}",
+        "{}: a hole",
+        "{}?",
+        "{}. No, that's a hole.",
+        "{}\nThat is a hole.",
+        "<think>ok</think>Incorrect: {}",
+    ],
+)
+def test_a_tagged_answer_that_a_sentence_speaks_of_executes_nothing(play, sentence):
+    """Before it on its line stand whole sentences and words that lead to an action, or it is unclear."""
+    turn = play(sentence.format(answer(["Up"])))
+    assert names(turn) == []
+    assert "unclear_answer" in codes(turn)
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "{}",
+        "I go {}.",
+        "So I move {}",
+        "The answer is {}",
+        "The hole is to the left. {}",
+        "Got it, let's see! {}",
+        "The goal is above me, so {}",
+        "Based on the picture, the next action is: {}",
+        "Here is the plan to reach the goal:\n\n{}",
+        "I looked at every cell:\n- the hole is on the right\n{}",
+        "**Final answer:** {}",
+        "My corrected answer:\n{}",
+        "Step 1: {}",
+        "I look at the map\n{}",
+        "# Answer\n{}",
+        "<think>ok</think> {} I hope that helps!",
+        "<think>ok</think>\n{}\n\nThis brings me closer to the goal.",
+        "```\n{}\n```",
+    ],
+)
+def test_a_tagged_answer_that_is_led_to_executes(play, sentence):
+    """Sentences before and after it take nothing back."""
+    assert names(play(sentence.format(answer(["Up"])))) == ["Up"]
 
 
 def test_unclear_answers_are_counted_in_the_runs_table(tmp_path):

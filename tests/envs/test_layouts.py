@@ -109,13 +109,13 @@ def test_the_prompt_shows_the_tags_that_are_read():
 WITH_TOKENS = [
     "<think>t</think><answer><|begin_of_box|>Down<|end_of_box|></answer>",
     "<think>t</think><|begin_of_box|><answer>Down</answer><|end_of_box|>",
-    "t<answer>Down</answer><|im_end|>",
-    "t<answer>Down<|im_end|></answer>",
-    "t<answer>Down</answer></s>",
-    "t<answer>Down</answer><end_of_turn>",
-    "t<answer>Down</answer><｜end▁of▁sentence｜>",
-    "[/INST]t<answer>Down</answer><eos>",
-    "\u200bt<answer>\u200bDown\ufeff</answer>\u200b",
+    "t.<answer>Down</answer><|im_end|>",
+    "t.<answer>Down<|im_end|></answer>",
+    "t.<answer>Down</answer></s>",
+    "t.<answer>Down</answer><end_of_turn>",
+    "t.<answer>Down</answer><｜end▁of▁sentence｜>",
+    "[/INST]t.<answer>Down</answer><eos>",
+    "\u200bt.<answer>\u200bDown\ufeff</answer>\u200b",
 ]
 
 
@@ -132,7 +132,7 @@ def test_tokens_of_a_template_are_set_aside(reply):
 
 
 def test_what_follows_an_answer_is_not_the_thought():
-    parsed = grammar().parse("t<answer>Down</answer><|im_end|>\n[THINK]u[/THINK] and so on")
+    parsed = grammar().parse("t.<answer>Down</answer><|im_end|>\n[THINK]u[/THINK] and so on")
     assert [action.name for action in parsed.actions] == ["Down"]
     parsed = grammar().parse(
         "[THINK]t[/THINK]<answer>Up</answer>[THINK]u[/THINK]<answer>Down</answer>"

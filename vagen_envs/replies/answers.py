@@ -32,22 +32,28 @@ from vagen_envs.replies.turns import end_of_reply, template_tokens
 from vagen_envs.replies.vocabulary import (
     DENIALS,
     JUDGED,
+    MAY_LEAD,
     SECOND_THOUGHTS,
     SPEAKERS,
     words_of,
 )
 
-_NEAR = 80  # characters on either side of an answer that are read
-_LEADING = 4  # words right before an answer that are read
+_NEAR = 120  # characters on either side of an answer that are read
+_LEADING = 4  # words right before an answer that are read of a heading
 
 _PLACEHOLDER = re.compile(r"[\s.…\[\](){}*_`'\"-]*")
 _CONNECTOR = re.compile(r"[\s,;&+*_>→|–—-]*")
 _CUT_TAG = re.compile(r"<\s?[/\\]?[A-Za-z]{0,20}\s*\Z")  # of a reply that ends at its limit
 _BLANK_END = re.compile(r"[\s*_`\"'.)\]$!~]*(?:<[/\\]?[a-z_:]{1,20}>[\s*_`]*)*\Z", re.IGNORECASE)
-_SENTENCE_END = re.compile(r"[.!?:<\n]")
-_CLAUSE_BEFORE = re.compile(r"([^.!?,;:>\n\f]*)(?::\s*)?[ \t\"'`(*_-]*\Z")
-_SENTENCE_GOES_ON = re.compile(r"[ \t\"'`)*_,;:.…–—-]*(?P<next>\?|[^\W\d_])")
+_SENTENCE_END = re.compile(  # not that of "e.g."
+    r"(?<!\.\w)[.!?。！？…](?!\w)|\f|.*[\w\"'/]>(?=\W*\Z)"
+)
+_FENCE_BEFORE = re.compile(r"(?:```|~~~)\w*\s*\Z")
+_LEAD = re.compile(r"[\w \t'’:=,;*_`#\"$(-]*")
+_PART_OF_SENTENCE = re.compile(r"[,;]")
+_GOES_ON = re.compile(r"[ \t\"'`)(\[*_,;:.…–—-]*(?P<next>[?❌✗✘✖]|[^\W\d_])|[ \t.]*\n[ \t]*[a-z]")
 _SENTENCE_AFTER = re.compile(r"[\s\"'`)*_.,;:…–—-]*(?:</\w+>\s*)*([^.!?\n<]*)")
+_DRESS = " \t\f*_`\"'("
 _POINTS_BACK = frozenset(("that", "this", "it", "which", "that's", "it's"))
 
 
@@ -77,7 +83,7 @@ class Reply:
         thinking: its thoughts.
         hidden: its thoughts and its fields beside thought and answer, in order.
         plain: as `text`, without a template's tokens.
-        said: as `plain`, with form feeds for what is hidden and for tokens.
+        said: as `plain`, with form feeds for what is hidden, for tokens and for other fields' tags.
         pairs: answers that aren't hidden; a stop string may have cut the last one's closing tag.
         told: those with anything in them.
         answer: where the answer that executes stands, in parts to be read one after the other;
@@ -96,8 +102,9 @@ class Reply:
         self.thinking = find_thinking(text, names, code)
         self.hidden = merged([*self.thinking.spans, *_fields(self.shown)])
         self.plain = without_tokens(self.text, names)
-        tokens = [token.span() for token in template_tokens(text)]
-        self.said = blanked(self.plain, merged([*self.hidden, *tokens]))
+        marks = [token.span() for token in template_tokens(text)]
+        marks += [(tag.start, tag.end) for tag in self.shown if tag.name != "answer"]
+        self.said = blanked(self.plain, merged([*self.hidden, *marks]))
         self.pairs = self._pairs([tag for tag in self.shown if tag.name == "answer"])
         self.told = [pair for pair in self.pairs if self._tells(pair)]
         self.answer = self._last_meant()
@@ -146,8 +153,9 @@ class Reply:
 
     def _last_meant(self) -> list[Span]:
         """The last answer that is meant; none where it isn't clear which of two that differ is."""
-        kept = [pair for pair in self.told if self._is_meant(pair)]
-        if not kept or self._is_in_one_sentence(kept[-1]):
+        given = [pair for pair in self.told if self._is_given(pair)]
+        kept = [pair for pair in given if is_led_to(self.said, pair.start)]
+        if not kept or kept[-1] is not given[-1]:
             return []
         for left, right in itertools.pairwise(kept):
             gap = self.said[left.end : right.start]
@@ -155,22 +163,16 @@ class Reply:
                 return []
         return [pair.span for pair in self._last_group(kept)]
 
-    def _is_meant(self, pair: Pair) -> bool:
-        """Whether no words beside an answer take it back, and no thought that may still be open
-        holds it.
+    def _is_given(self, pair: Pair) -> bool:
+        """Whether what follows an answer doesn't take it back, and no thought that may still be
+        open holds it.
         """
-        if is_taken_back(self.said, pair.start, pair.end):
+        if is_taken_back(self.said, pair.end):
             return False
         opened = self.thinking.open_from
         if opened is None or pair.closed.start < opened:
             return True
         return _BLANK_END.match(self.plain, pair.end) is not None
-
-    def _is_in_one_sentence(self, pair: Pair) -> bool:
-        """Whether a sentence goes on from another answer to this one: "A is better than B"."""
-        at = self.told.index(pair)
-        gap = self.said[self.told[at - 1].end : pair.start] if at else ""
-        return bool(words_of(gap)) and _SENTENCE_END.search(gap) is None
 
     def _last_group(self, pairs: Sequence[Pair]) -> list[Pair]:
         """The last answer, with those before it that it goes on from: "one answer for each
@@ -206,17 +208,32 @@ def _fields(tags: Sequence[Tag]) -> list[Span]:
     return spans
 
 
-def is_taken_back(text: str, start: int, end: int) -> bool:
-    """Whether an answer, with its tags at `text[start:end]`, is no more than a part of what a
-    sentence speaks of: the sentence goes on after it, or words right before or after it take it
-    back.
+def is_led_to(text: str, start: int) -> bool:
+    """Whether nothing but whole sentences, and then words that may lead to an action, stand before
+    an answer on its line, and no heading above it denies it.
     """
-    clause = _CLAUSE_BEFORE.search(text[max(0, start - _NEAR) : start])
-    if clause and not DENIALS.isdisjoint(words_of(clause[1])[-_LEADING:]):
-        return True
+    before = _FENCE_BEFORE.sub("", text[max(0, start - _NEAR) : start])
+    above, _, line = before.rpartition("\n")
+    heading = above.rstrip(_DRESS + "\n").rpartition("\n")[2]
+    is_headed = not line.strip(_DRESS) and heading.endswith(":")
+    if is_headed and not DENIALS.isdisjoint(words_of(heading)[-_LEADING:]):
+        return False
+    ends = [mark.end() for mark in _SENTENCE_END.finditer(line)]
+    lead = line[max(ends, default=0) :]
+    parts = [part for part in _PART_OF_SENTENCE.split(lead) if part.strip()]
+    words = words_of(parts[-1]) if parts else []
+    may_lead = all(word.isdigit() or word in MAY_LEAD for word in words)
+    return may_lead and _LEAD.fullmatch(lead) is not None
+
+
+def is_taken_back(text: str, end: int) -> bool:
+    """Whether the sentence goes on after an answer that ends at `end`, or the next one speaks of it
+    as of something that isn't meant.
+    """
     after = text[end : end + _NEAR]
-    goes_on = _SENTENCE_GOES_ON.match(after)
-    if goes_on and not goes_on["next"].isupper():  # in a script without capitals none shows
+    goes_on = _GOES_ON.match(after)
+    # In a script without capitals nothing shows that a new sentence begins.
+    if goes_on and not (goes_on["next"] or "").isupper():
         return True
     sentence = _SENTENCE_AFTER.match(after)
     words = words_of(sentence[1]) if sentence else []

@@ -1,7 +1,7 @@
 """Answers in other forms than the format's: tags of other names, JSON, calls, labels, a last line.
 
-Each counts by where it stands, not by what is said about it: at the beginning of its line, after no
-more than words that lead to an action, with nothing after it; or after a label.
+Each counts by where it stands, not by what is said about it: after no more than whole sentences and
+words that lead to an action on its line, with nothing after it; or after a label.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from vagen_envs.replies.answers import Reply, is_taken_back
+from vagen_envs.replies.answers import Reply, is_led_to, is_taken_back
 from vagen_envs.replies.tags import Span, within
 from vagen_envs.replies.tool_calls import find_calls, json_spans
 from vagen_envs.replies.turns import end_of_reply
@@ -18,7 +18,6 @@ from vagen_envs.replies.vocabulary import ANSWER_TAGS, PARTS, words_of
 
 Spans = Sequence[Span]
 """An answer, to be read one span after the other."""
-_NEAR = 120  # characters before an answer that are read
 
 _PAIRS = re.compile(
     r"<\s?(final_answer|final|answers|actions?|moves?|response|output|result|command|decision|conclusion)"
@@ -33,8 +32,6 @@ _LABEL = re.compile(
     r"[ \t\f*_`\"]*+(?:[:=]|\b(?:is|are)\b:?|\n)[\s*_`]*+(?P<text>[^\n]+)",
     re.IGNORECASE | re.MULTILINE,
 )
-_LINE = re.compile(r"(?:\A|[\n\f])(?P<lead>[^\n\f]*)(?:(?:```|~~~)\w*\n\s*)?\Z")
-_LEAD = re.compile(r"[\w \t'’:=,*_`#\"$(-]*")
 _NOTHING = re.compile(r"(?:~~~|[\s*_`$.)\"'])*")
 _LONE_LINE = re.compile(r"(?<![^\n]\n)^[^\S\n]*+\S[^\n]*+(?!\n[^\S\n]*\S)", re.MULTILINE)
 _SENTENCE_END = re.compile(r"[.!。][^\w\[\]?:,;]{0,20}\Z")  # markup and emoji may follow
@@ -93,14 +90,10 @@ def _marked(text: str) -> list[tuple[Spans, Span]]:
 
 
 def _stands_alone(text: str, start: int, end: int, end_of_text: int) -> bool:
-    """Whether `text[start:end]` begins its line, after no more than words that lead to an action,
-    and nothing follows it.
+    """Whether no more than whole sentences and words that lead to an action stand before
+    `text[start:end]` on its line, and nothing follows it.
     """
-    before = _LINE.search(text, max(0, start - _NEAR), start)
-    if before is None or not _NOTHING.fullmatch(text, end, end_of_text):
-        return False
-    lead = before["lead"]
-    return _LEAD.fullmatch(lead) is not None and _has_only(lead, "LQXWGBK")
+    return is_led_to(text, start) and _NOTHING.fullmatch(text, end, end_of_text) is not None
 
 
 def _labels(text: str) -> Iterator[Span]:
@@ -108,7 +101,7 @@ def _labels(text: str) -> Iterator[Span]:
     the label.
     """
     for match in _LABEL.finditer(text):
-        if _has_only(match["lead"], "LQXB") and not is_taken_back(text, *match.span("text")):
+        if _has_only(match["lead"], "LQXB") and not is_taken_back(text, match.end()):
             yield match.span("text")
 
 

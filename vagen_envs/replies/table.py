@@ -101,9 +101,9 @@ def read_table(
         found = []
         for value in held:
             actions = _read(value, 0, separator, grammar)
-            if actions is None and names_action(value, grammar):
+            if actions is None:
                 return None
-            found += [replace(action, start=start, end=end) for action in actions or ()]
+            found += [replace(action, start=start, end=end) for action in actions]
     return [] if found and _is_menu(piece, separator, grammar, found) else found
 
 

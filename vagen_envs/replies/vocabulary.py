@@ -36,6 +36,8 @@ NUMBERS |= {word: number for number, word in enumerate(_words("parts", "O"), 1)}
 DENIALS = frozenset(_words("answers", "denial"))
 JUDGED = frozenset(_words("answers", "denial", "verdict"))
 SECOND_THOUGHTS = frozenset(_words("answers", "own"))
+MAY_LEAD = (PARTS.keys() | SECOND_THOUGHTS) - DENIALS
+"""Words of which none can reject the action that follows them."""
 OTHERS = frozenset(_words("answers", "others"))
 SPEAKERS = frozenset(_words("answers", "others", "speakers"))
 BESIDE_SPEAKERS = frozenset(_words("answers", "beside"))
