@@ -25,6 +25,7 @@ from vagen_experiments.critics import StudyActorCritic
 from vagen_experiments.experiment import CHECKPOINTS, Experiment
 from vagen_experiments.memory import read_under, texts_of_summaries
 from vagen_experiments.things import things
+from vagen_experiments.training import has_reading_critic
 
 # First seeds of the scripted play. PPO's training levels have small seeds, so they are new to the
 # model.
@@ -61,7 +62,7 @@ def make_checkpoint(experiment: Experiment, out: Path, report: Report) -> None:
             report=_progress(meter),
         )
     model.save_pretrained(out)
-    if how.critic_episodes:
+    if how.critic_episodes and has_reading_critic(experiment):
         _pretrain_critic(experiment, out, out, encoder, privileged=False)
 
 

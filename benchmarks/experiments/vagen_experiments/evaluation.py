@@ -47,9 +47,9 @@ def evaluate(
         context: the policy of memory.
 
     Returns:
-        The figures of replies sampled at temperature 1 (`sampled`), of the most likely replies
-        (`greedy`), of random play (`random`, only for the model in `folder`), and if the experiment
-        asks for it, of sampled replies to the images of other levels (`shuffled_images`) and of
+        The figures of replies sampled at temperature 1 (`sampled`), of random play (`random`, only
+        for the model in `folder`), and if the experiment asks for it, of the most likely replies
+        (`greedy`), of sampled replies to the images of other levels (`shuffled_images`) and of
         sampled replies by policy of memory (`under`). Those under `summary:K` have
         `true_summaries`.
     """
@@ -65,7 +65,8 @@ def evaluate(
     representation = (
         core.config.representation if "<observation>" in core.grammar.template() else None
     )
-    ways = [("sampled", 1.0, context), ("greedy", 0.0, context)]
+    ways = [("sampled", 1.0, context)]
+    ways += [("greedy", 0.0, context)] * experiment.evaluation.greedy
     ways += [("shuffled_images", 1.0, context)] * experiment.evaluation.shuffled_images
     ways += [
         (f"under {other}", 1.0, other)

@@ -13,10 +13,12 @@ of another experiment
 [settings]                  of the trainer, on top of the tiny recipes'
 [variants.NAME]             `recipe`, and on top of it `settings`, `options` of the environment and
                             `reward`, options of the reasoning reward
-[evaluation]                episodes of the test split; shuffled_images: whether to play them once
+[evaluation]                episodes of the test split; greedy: whether the most likely replies are
+played beside sampled ones; shuffled_images: whether to play them once
                             more with the
 images of other levels; contexts: the policies of memory under which every model plays, whichever it
-was trained with
+was trained with; own_options: whether models play with their variants' options of the environment,
+and the start with those of each variant
 """
 
 from __future__ import annotations
@@ -103,6 +105,8 @@ class Evaluation:
     episodes: int = 256
     shuffled_images: bool = False
     contexts: Sequence[str] = ()
+    own_options: bool = False
+    greedy: bool = True
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -86,9 +86,10 @@ def _columns(
         "success": lambda own: f"{_mean(own, 'sampled', 'success'):.3f}",
         "95 % over levels": lambda own: _range(over_levels([run["sampled"] for run in own])),
         "over seeds": lambda own: _range(interval([run["sampled"]["success"] for run in own])),
-        "most likely reply": lambda own: f"{_mean(own, 'greedy', 'success'):.3f}",
-        "format": lambda own: f"{_mean(own, 'sampled', 'format'):.2f}",
     }
+    if "greedy" in checkpoint:
+        columns["most likely reply"] = lambda own: f"{_mean(own, 'greedy', 'success'):.3f}"
+    columns["format"] = lambda own: f"{_mean(own, 'sampled', 'format'):.2f}"
     scores = [part for part in SCORES if part in checkpoint["sampled"]]
     for part in scores:
         columns[_plain(part)] = partial(_truth, part)

@@ -32,6 +32,7 @@ from vagen_experiments.report import table
 from vagen_experiments.training import (
     Evaluations,
     close_environments,
+    options_of,
     reward_of,
     training_config,
     uses_privileged_critic,
@@ -170,10 +171,31 @@ def _checkpoint(experiment: Experiment, out: Path, report: Report) -> dict[str, 
         with _whole(folder) as part:
             make_checkpoint(experiment, part, report)
     if not (folder / "result.json").is_file():
-        _write(
-            folder / "result.json", {**_read(folder / "spent.json"), **evaluate(experiment, folder)}
-        )
+        result = {**_read(folder / "spent.json"), **evaluate(experiment, folder)}
+        if experiment.evaluation.own_options:
+            result["sampled_as"] = _played_as_variants(experiment, folder)
+        _write(folder / "result.json", result)
     return _read(folder / "result.json")
+
+
+def _played_as_variants(experiment: Experiment, start: Path) -> dict[str, Any]:
+    """The start's sampled replies with the options of each variant; those alike are played once."""
+    played: dict[str, Any] = {}
+    for recipe in experiment.recipes:
+        options = json.dumps(options_of(experiment, recipe), sort_keys=True)
+        if options not in played:
+            played[options] = evaluate(_with_options_of(experiment, recipe), start)["sampled"]
+    return {
+        recipe: played[json.dumps(options_of(experiment, recipe), sort_keys=True)]
+        for recipe in experiment.recipes
+    }
+
+
+def _with_options_of(experiment: Experiment, recipe: str) -> Experiment:
+    """The experiment as its variant's models are evaluated."""
+    if not experiment.evaluation.own_options:
+        return experiment
+    return dataclasses.replace(experiment, options=options_of(experiment, recipe))
 
 
 def _start_of(experiment: Experiment, recipe: str, out: Path, report: Report) -> Path:
@@ -211,7 +233,9 @@ def _train(
         "episodes_per_rollout": config.episodes_per_rollout,
         **({"evaluations": evaluations.found} if evaluations.found else {}),
         **({"critic": evaluations.critic} if evaluations.critic else {}),
-        **evaluate(experiment, start, trainer.model.policy, config.context),
+        **evaluate(
+            _with_options_of(experiment, recipe), start, trainer.model.policy, config.context
+        ),
         "curves": {
             key: [round(entry[key], 4) for entry in logs if key in entry]
             for key in CURVES

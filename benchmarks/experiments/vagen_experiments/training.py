@@ -11,6 +11,7 @@ from typing import Any
 import gymnasium as gym
 from transformers import TrainerCallback
 
+from vagen_adapters.ppo.estimators import WITHOUT_CRITIC
 from vagen_adapters.ppo.reasoning import ReasoningScore, make_reward
 from vagen_adapters.ppo.recipes import Recipe, load_recipe
 from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer
@@ -76,6 +77,16 @@ def training_config(experiment: Experiment, name: str, seed: int, out: Path) -> 
 def uses_privileged_critic(experiment: Experiment, name: str) -> bool:
     """Whether a recipe's critic is given the ground-truth state (asymmetric actor-critic)."""
     return bool(experiment.variant(name).settings.get("critic_told", False))
+
+
+def has_reading_critic(experiment: Experiment) -> bool:
+    """Whether a recipe's critic reads the picture instead of being given the state."""
+    for name in experiment.recipes:
+        given = {**experiment.settings, **experiment.variant(name).settings}
+        advantage = given.get("advantage", recipe_of(experiment, name).settings["advantage"])
+        if advantage not in WITHOUT_CRITIC and not given.get("critic_told", False):
+            return True
+    return False
 
 
 def reward_of(experiment: Experiment, name: str, config: StudyConfig) -> Any:
