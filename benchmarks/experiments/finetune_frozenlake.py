@@ -14,11 +14,10 @@ number of updates, and with it the result, differs between machines; `log.jsonl`
 from __future__ import annotations
 
 import argparse
-import itertools
 import json
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,33 +25,19 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import gymnasium as gym
 import torch
-from peft import LoraConfig, get_peft_model
-from safetensors.torch import load_file
-from torch import Tensor
-from torch.nn.functional import cross_entropy
 
 from vagen_adapters.context import ContextPolicy
-from vagen_adapters.ppo.chat_encoder import ChatEncoder, load_policy
-from vagen_adapters.ppo.episodes import LevelSeed, PlayedTurn
-from vagen_adapters.ppo.generation import SampleSettings, TransformersSampler, model_inputs
+from vagen_adapters.ppo.chat_encoder import ChatEncoder
+from vagen_adapters.ppo.episodes import LevelSeed
+from vagen_adapters.ppo.generation import SampleSettings, TransformersSampler
 from vagen_adapters.ppo.rollout import Rollout
-from vagen_adapters.ppo.token_sequences import lay_out
-from vagen_adapters.ppo.trajectories import NOT_SAMPLED
-from vagen_adapters.ppo.warmstart import FIRST_SEED, demonstrate
 from vagen_benchmarks.agents.blind_baselines import search
 from vagen_benchmarks.agents.scripted import WORDS
 from vagen_benchmarks.agents.trained import CARD
 from vagen_benchmarks.results.stats import wilson
 from vagen_experiments import imitation
-from vagen_experiments.connector_pretraining import (
-    as_loud_as_words,
-    fit,
-    learn_sight,
-    restart_tower,
-    sight_of,
-)
 from vagen_experiments.evaluation import ShuffledImages, figures
-from vagen_experiments.pretrained import save_smolvlm
+from vagen_experiments.fine_tuning import FineTuning
 
 ENV = "vagen/FrozenLake-v0"
 OPTIONS: dict[str, Any] = {  # those of configs/solve-frozenlake.toml
@@ -63,65 +48,9 @@ OPTIONS: dict[str, Any] = {  # those of configs/solve-frozenlake.toml
     "min_solution_length": 2,
     "max_solution_length": 5,
 }
-SIDE = 128
-"""Pixels of a picture's side: its 16 tokens are the 16 cells."""
-NOISE = 0.5
-"""Share of random turns, which lead to states that the oracle avoids. Only the oracle's replies are
-learned.
-"""
 MAX_TOKENS = 16
-LORA = LoraConfig(
-    r=16, lora_alpha=32, target_modules=r".*text_model.*\.(q|k|v|o|gate|up|down)_proj"
-)
-SIGHT_RATE = 3e-5
-"""Learning rate of tower and connector beside the adapters'. With 1e-3 for all, noise of the first
-100 updates had destroyed what the tower had learned (error of its relations 0.001 → 10), and
-replies were right as often as chance."""
 SHARES = {"sight": 0.2, "replies": 0.5, "replies-blind": 0.13}
 """Of the time. The rest is for evaluations."""
-
-
-def turns(encoder: ChatEncoder, first: int) -> Iterator[tuple[PlayedTurn, bool]]:
-    """Turns on one training level after another, without end, and whether the oracle's reply is
-    theirs.
-    """
-    env = gym.make(ENV, **OPTIONS)
-    for seed in itertools.count(first):
-        played = demonstrate(env, encoder, LevelSeed(seed), NOISE)
-        yield from (
-            (turn, number in played.imitated) for number, turn in enumerate(played.episode.turns)
-        )
-
-
-def learn_replies(
-    model: Any, encoder: ChatEncoder, minutes: float, file: Path, *, blind: bool
-) -> None:
-    """Cross-entropy of the oracle's replies; `blind` shows each the picture of another level, half
-    a batch away.
-    """
-    source = (turn for turn, imitated in turns(encoder, 2 * FIRST_SEED) if imitated)
-
-    def step() -> tuple[Tensor, float]:
-        sequences = [lay_out((), (turn,), None) for turn in itertools.islice(source, 16)]
-        inputs = model_inputs([sequence.prompt for sequence in sequences], encoder, "cpu")
-        if blind:
-            inputs["pixel_values"] = inputs["pixel_values"].roll(len(sequences) // 2, 0)
-        ids = inputs["input_ids"][:, 1:]
-        learned = torch.zeros_like(ids, dtype=torch.bool)
-        for row, sequence in enumerate(sequences):
-            learned[row, : len(sequence.turn_ids) - 1] = (
-                torch.tensor(sequence.turn_ids[1:]) != NOT_SAMPLED
-            )
-        with torch.autocast("cpu", torch.bfloat16):
-            states = model.model(**inputs, use_cache=False).last_hidden_state[:, :-1]
-            logits = model.lm_head(states[learned]).float()
-        wrong = torch.zeros(len(ids)).index_add(
-            0, learned.nonzero()[:, 0], (logits.argmax(-1) != ids[learned]).float()
-        )
-        return cross_entropy(logits, ids[learned]), float((wrong == 0).float().mean())
-
-    adapters = {name: each for name, each in model.named_parameters() if "lora_" in name}
-    fit([(adapters, 5e-4), (sight_of(model), SIGHT_RATE)], minutes, step, file)
 
 
 def play(
@@ -142,50 +71,16 @@ def play(
         return figures(rollout.play(levels, seed=0), None)
 
 
-def policy(out: Path, stage: str, minutes: float) -> tuple[Any, ChatEncoder]:
-    """The model after a stage: `start`, `sight`, `replies` or `replies-blind`. What isn't in `out`
-    is made.
-    """
-    if stage == "start" and not (out / "start" / "config.json").is_file():
-        save_smolvlm(out / "start", template="chatml", side=SIDE)
-    if stage == "start":
-        model, encoder = load_policy(out / "start")
-        model.float().set_attn_implementation(
-            "eager"
-        )  # backwards three times as fast for 50 tokens on a CPU
-        return model, encoder
-    model, encoder = policy(out, "start" if stage == "sight" else "sight", minutes)
-    file = out / f"{stage}.safetensors"
-    if stage == "sight":
-        seen = (turn for turn, _ in turns(encoder, FIRST_SEED))
-        if not file.is_file():
-            restart_tower(model)
-            learn_sight(model, encoder, seen, minutes * SHARES[stage], file)
-        model.load_state_dict(load_file(file), strict=False)
-        as_loud_as_words(model, encoder, list(itertools.islice(seen, 64)))
-        return model, encoder
-    get_peft_model(model, LORA)
-    for parameter in sight_of(model).values():
-        parameter.requires_grad_(True)
-    if not file.is_file():
-        learn_replies(model, encoder, minutes * SHARES[stage], file, blind=stage == "replies-blind")
-    model.load_state_dict(load_file(file), strict=False)
-    return model, encoder
-
-
-def save_merged(out: Path) -> None:
-    """Write the fine-tuned model to `out/model`, for `vagen bench --agent`."""
-    model, encoder = policy(out, "sight", 0.0)
-    adapted: Any = get_peft_model(model, LORA)
-    model.load_state_dict(load_file(out / "replies.safetensors"), strict=False)
-    adapted.merge_and_unload().save_pretrained(out / "model")
-    encoder.save_pretrained(out / "model")
+def save_merged(tuning: FineTuning) -> None:
+    """Write the fine-tuned model to `model`, for `vagen bench --agent`."""
+    folder = tuning.out / "model"
+    tuning.save_merged(folder)
     card = {
         "environments": [{"id": ENV, "options": OPTIONS}],
         "max_tokens": MAX_TOKENS,
         "context": "last:0",
     }
-    (out / "model" / CARD).write_text(json.dumps(card, indent=1) + "\n", encoding="utf-8")
+    (folder / CARD).write_text(json.dumps(card, indent=1) + "\n", encoding="utf-8")
 
 
 def play_blind(levels: Sequence[LevelSeed]) -> dict[str, Any]:
@@ -215,22 +110,22 @@ def main(arguments: list[str] | None = None) -> int:
     )
     chosen = parser.parse_args(arguments)
     torch.set_num_threads(1)
-    torch.manual_seed(chosen.seed)
-    chosen.out.mkdir(parents=True, exist_ok=True)
+    minutes = {stage: chosen.minutes * share for stage, share in SHARES.items()}
+    tuning = FineTuning(chosen.out, ENV, OPTIONS, minutes, chosen.seed)
     levels = [LevelSeed(seed, "test") for seed in range(chosen.levels)]
-    _, encoder = policy(chosen.out, "start", 0.0)
+    _, encoder = tuning.policy("start")
     env = gym.make(ENV, **OPTIONS)
     random = [imitation.demonstrate(env, encoder, level, oracle_share=0.0) for level in levels]
     found = {"random": figures(random, None), "best blind": play_blind(levels)}
     for stage in ("replies", "replies-blind", "start"):
-        model, encoder = policy(chosen.out, stage, chosen.minutes)
+        model, encoder = tuning.policy(stage)
         found[stage] = play(model, encoder, levels)
         if stage == "replies":
             found["replies, pictures of other levels"] = play(model, encoder, levels, shuffled=True)
         (chosen.out / "results.json").write_text(
             json.dumps(found, indent=1) + "\n", encoding="utf-8"
         )
-    save_merged(chosen.out)
+    save_merged(tuning)
     for name, figure in found.items():
         low, high = wilson(figure["successes"], figure["episodes"])
         more = [

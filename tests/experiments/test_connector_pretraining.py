@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("torch")
 
 import torch
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 
 import vagen_envs  # noqa: F401
 from vagen_experiments.connector_pretraining import fit, image_tokens, told
@@ -51,3 +51,12 @@ def test_training_ends_with_its_time_and_leaves_weights_and_a_log(tmp_path):
     last = json.loads((tmp_path / "log.jsonl").read_text().splitlines()[-1])
     assert last["stage"] == "stage"
     assert last["figure"] == 0.5
+
+
+def test_an_interrupted_training_goes_on(tmp_path):
+    """It takes the weights and the minutes that were spent, whatever it is given."""
+    file = tmp_path / "stage.safetensors"
+    save_file({"weight": torch.full((3,), 5.0)}, f"{file}.partial", {"minutes": "10"})
+    weight = torch.nn.Parameter(torch.ones(3))
+    fit([({"weight": weight}, 0.1)], 10, lambda: (weight.square().sum(), 0.5), file)
+    assert weight.min() > 4

@@ -11,6 +11,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -24,7 +25,10 @@ from ppo_training import LAKE, history, trained
 
 from vagen_benchmarks.clients.base import Sampling
 from vagen_benchmarks.clients.transformers_client import TransformersClient
+from vagen_experiments.experiment import load_experiment
 from vagen_experiments.pretrained import save_smolvlm
+from vagen_experiments.running import run
+from vagen_experiments.training import reward_of, training_config
 
 VLLM_ON_CPU = {
     "VLLM_CPU_KVCACHE_SPACE": "1",
@@ -157,3 +161,28 @@ def test_two_lora_steps_train_on_what_was_sampled(folder, tmp_path):
     moved = [weight for name, weight in trainer.model.named_parameters() if "lora_B" in name]
     assert moved
     assert any(weight.abs().sum() > 0 for weight in moved)
+
+
+def test_an_experiment_goes_from_the_pretrained_model_to_a_table(tmp_path):
+    """Sight, replies, PPO with the reasoning reward, evaluation: all parts at toy size."""
+    whole = load_experiment("language-model")
+    small = {"rollouts": 1, "episodes_per_rollout": 2, "num_envs": 2, "minibatches": 1}
+    toy = replace(
+        whole,
+        checkpoint=replace(whole.checkpoint, sight_minutes=0.01, replies_minutes=0.01),
+        settings={**whole.settings, **small, "max_tokens": 4, "save_steps": 1},
+        evaluation=replace(whole.evaluation, episodes=2),
+    )
+    for recipe, pays in (("reasoning-reward", True), ("task-reward", False)):
+        config = training_config(toy, recipe, 0, tmp_path / "unused")
+        assert config.advantage == "turn_gae"
+        assert (reward_of(toy, recipe, config) is not None) == pays
+    run(toy, tmp_path, print, recipes=["reasoning-reward"], seeds=[0])
+    results = json.loads((tmp_path / "results.json").read_text())
+    (trained,) = results["runs"]
+    assert trained["context"] == "last:0"
+    assert len(trained["sampled"]["grounding_by_level"]) == 2
+    lines = (tmp_path / "stages" / "log.jsonl").read_text().splitlines()
+    stages = [json.loads(line)["stage"] for line in lines]
+    assert set(stages) == {"sight", "replies"}
+    assert "pictures of other levels" in (tmp_path / "table.md").read_text()

@@ -270,7 +270,9 @@ class Draw:
         forbidden = torch.tensor(self.forbidden_ids, device=scores.device)
         logits = scores.float().index_fill(1, forbidden, -torch.inf)
         if self.sampling.temperature > 0:
-            logits = self._keep_top_p(None, logits / self.sampling.temperature)
+            logits = logits / self.sampling.temperature
+            if self.sampling.top_p < 1:  # it sorts the vocabulary
+                logits = self._keep_top_p(None, logits)
         logprobs = logits.log_softmax(1)
         if self.sampling.temperature > 0:
             below = logprobs.exp().cumsum(1)

@@ -23,6 +23,7 @@ from vagen_experiments import vision_pretraining as sight
 from vagen_experiments.critic_pretraining import teach_critic
 from vagen_experiments.critics import StudyActorCritic
 from vagen_experiments.experiment import CHECKPOINTS, Experiment
+from vagen_experiments.fine_tuning import FineTuning
 from vagen_experiments.memory import read_under, texts_of_summaries
 from vagen_experiments.things import things
 from vagen_experiments.training import has_reading_critic
@@ -39,6 +40,9 @@ Report = Callable[[str], None]
 def make_checkpoint(experiment: Experiment, out: Path, report: Report) -> None:
     """Write the initial policy and its critic to `out`."""
     how = experiment.checkpoint
+    if how.is_pretrained:
+        _fine_tune(experiment, out)
+        return
     model, encoder = _initial_model(experiment, out)
     report(f"{sum(parameter.numel() for parameter in model.parameters()):,} parameters")
     with Meter("episodes of scripted play", how.episodes) as meter:
@@ -64,6 +68,17 @@ def make_checkpoint(experiment: Experiment, out: Path, report: Report) -> None:
     model.save_pretrained(out)
     if how.critic_episodes and has_reading_critic(experiment):
         _pretrain_critic(experiment, out, out, encoder, privileged=False)
+
+
+def _fine_tune(experiment: Experiment, out: Path) -> None:
+    """A pretrained language model. The weights of its stages stay beside `out`, so that none is
+    repeated after an interruption.
+    """
+    how = experiment.checkpoint
+    minutes = {"sight": how.sight_minutes, "replies": how.replies_minutes}
+    folder = out.parent / "stages"
+    stages = FineTuning(folder, experiment.env, experiment.options, minutes, batch=BATCH // 2)
+    stages.save_merged(out, torch.bfloat16)
 
 
 def make_privileged_critic(experiment: Experiment, checkpoint: Path, out: Path) -> None:

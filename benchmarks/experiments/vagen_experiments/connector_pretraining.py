@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
@@ -40,7 +41,8 @@ def fit(
         groups: parameters by name, and the highest learning rate of each group.
         minutes: of training.
         step: returns the loss of the next batch, and a figure for `log.jsonl` beside `file`.
-        file: gets the weights; `FILE.partial` has those of the last 25th update.
+        file: gets the weights; `FILE.partial` has those of the last 25th update, from which a
+            training that was interrupted goes on, without the moments of AdamW.
     """
     named = {name: each for group, _ in groups for name, each in group.items()}
     parameters = list(named.values())
@@ -48,8 +50,10 @@ def fit(
         [{"params": list(group.values()), "lr": rate} for group, rate in groups], weight_decay=0.01
     )
     start, log = time.monotonic(), list[tuple[float, float]]()
+    partial = file.with_name(f"{file.name}.partial")
+    before = _resumed(named, partial)
     for number in itertools.count(1):
-        spent = (time.monotonic() - start) / (60 * minutes)
+        spent = before / minutes + (time.monotonic() - start) / (60 * minutes)
         for group, (_, rate) in zip(optimizer.param_groups, groups, strict=True):
             group["lr"] = (
                 rate * min(1.0, number / 20) * (1 + math.cos(math.pi * min(spent, 1.0))) / 2
@@ -76,10 +80,24 @@ def fit(
             over = spent >= 1
             save_file(
                 {name: each.detach() for name, each in named.items()},
-                file if over else f"{file}.partial",
+                file if over else partial,
+                {"minutes": str(spent * minutes)},
             )
             if over:
                 return
+
+
+@torch.no_grad()
+def _resumed(named: Named, partial: Path) -> float:
+    """Give parameters the weights of an interrupted training, and return the minutes that it had
+    spent; 0 without one.
+    """
+    if not partial.is_file():
+        return 0.0
+    with safe_open(partial, "pt") as saved:
+        for name, parameter in named.items():
+            parameter.copy_(saved.get_tensor(name))
+        return float(saved.metadata()["minutes"])
 
 
 def told(state: FrozenLakeState) -> tuple[Thing, ...]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
+import torch
 
 from vagen_adapters.context import ContextPolicy
 from vagen_adapters.ppo.chat_encoder import load_policy
@@ -36,7 +37,7 @@ BOXES = ("iou", "iou@50", "iou@75", "iou@95", "iou@99")
 
 
 def evaluate(
-    experiment: Experiment, folder: Path, model: Any = None, context: str = "all"
+    experiment: Experiment, folder: Path, model: Any = None, context: str = ""
 ) -> dict[str, Any]:
     """Play the held-out levels.
 
@@ -44,7 +45,7 @@ def evaluate(
         experiment: whose levels are played.
         folder: of a model and its encoder.
         model: plays instead of the one in `folder`.
-        context: the policy of memory.
+        context: the policy of memory; by default the experiment's.
 
     Returns:
         The figures of replies sampled at temperature 1 (`sampled`), of random play (`random`, only
@@ -56,6 +57,8 @@ def evaluate(
     stored, encoder = load_policy(folder)
     sampler = TransformersSampler(model if model is not None else stored, encoder)
     episodes, settings = experiment.evaluation.episodes, experiment.settings
+    context = context or settings.get("context", "all")
+    bf16 = experiment.checkpoint.is_pretrained  # stored and trained so
     levels = [LevelSeed(seed, "test") for seed in range(episodes)]
     envs = [
         gym.make(experiment.env, **experiment.options)
@@ -82,7 +85,8 @@ def evaluate(
             players = [ShuffledImages(env) for env in envs] if name == "shuffled_images" else envs
             threads, policy = settings.get("env_threads", 1), ContextPolicy.parse(shown)
             rollout = Rollout(players, encoder, sampler, sampling, context=policy, threads=threads)
-            played = rollout.play(levels, seed=0)
+            with torch.autocast("cpu", torch.bfloat16, enabled=bf16):
+                played = rollout.play(levels, seed=0)
             found[name] = figures(played, representation) | true_summaries(played, encoder)
     under = {
         other: found.pop(f"under {other}", found["sampled"])
@@ -120,8 +124,8 @@ def figures(episodes: Sequence[Any], representation: str | None) -> dict[str, An
 
     `idle_moves` is the share of executed actions without effect, such as pushes into walls;
     `fatal_moves` that of actions that lost the level, such as steps into holes. `grounding` and
-    `world_modeling` are the rule judge's scores; `…_exact` those of `exact_f1`, and
-    `…_exact_by_level` its mean over each episode.
+    `world_modeling` are the rule judge's F1 where it read a statement; `…_exact` those of
+    `exact_f1`. `…_by_level` are means over each episode, in which a turn without counts 0.
     """
     played = [episode for episode in episodes if episode.failure is None]
     turns = [turn.turn for episode in played for turn in episode.turns]
@@ -154,13 +158,20 @@ def _boxes(episodes: Sequence[Any]) -> dict[str, Any]:
 
 def _truth(episodes: Sequence[Any], turns: Sequence[Turn], representation: str) -> dict[str, Any]:
     judge, judged = RuleJudge(), dict[str, list[float]]()
-    for turn in turns:
-        for part, score in score_turn(turn, judge).by_part():
-            if score.value is not None:
-                judged.setdefault(part, []).append(score.value)
+    levels = {part: list[float]() for part in PARTS}
+    for episode in episodes:
+        of_level = dict.fromkeys(PARTS, 0.0)
+        for turn in episode.turns:
+            for part, score in score_turn(turn.turn, judge).by_part():
+                if score.value is not None:
+                    judged.setdefault(part, []).append(score.value)
+                    of_level[part] += score.value
+        for part, total in of_level.items():
+            levels[part].append(round(total / max(1, len(episode.turns)), 4))
     found: dict[str, Any] = {
         part: statistics.fmean(scores) for part, scores in sorted(judged.items())
     }
+    found |= {f"{part}_by_level": scores for part, scores in levels.items()}
 
     def exact(turn: Turn, part: str) -> float:
         of_part = [statement for statement in statements_of(turn) if statement.part == part]

@@ -68,24 +68,35 @@ class Checkpoint:
         critic_updates: of 512 states each.
         critic_learning_rate: at its peak.
         processes: that play ahead of the imitation; they change no result.
+        sight_minutes: of a pretrained language model (`fine_tuning`), which is the start where
+            these are given, in which its vision tower learns to see. Most of the above is the tiny
+            models'.
+        replies_minutes: in which it learns the oracle's replies.
     """
 
     weights: str = ""
-    vision_updates: int
-    episodes: int
+    vision_updates: int = 0
+    episodes: int = 0
     passes: int = 1
     contexts: Sequence[str] = ("all",)
-    oracle_share: float
+    oracle_share: float = 0.0
     aim_noise: int = 0
     word_noise: float = 0.0
     learning_rate: float = 1e-3
-    critic_episodes: int
-    critic_oracle_share: float
+    critic_episodes: int = 0
+    critic_oracle_share: float = 0.0
     critic_continuations: int = 16
     critic_convolutions: int = 0
     critic_updates: int = 1500
     critic_learning_rate: float = 2e-3
     processes: int = 0
+    sight_minutes: float = 0.0
+    replies_minutes: float = 0.0
+
+    @property
+    def is_pretrained(self) -> bool:
+        """Whether the start is a pretrained language model."""
+        return self.replies_minutes > 0
 
 
 @dataclass(frozen=True, kw_only=True)

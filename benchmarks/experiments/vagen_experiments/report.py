@@ -14,6 +14,7 @@ from vagen_benchmarks.results.stats import difference, rate, sign_flip, t95
 
 SCORES = ("grounding_exact", "world_modeling_exact", "iou", "iou@50", "iou@95", "iou@99")
 """F1 of the statements and IoU of boxes, in the table where the results have them."""
+WORDS = ("grounding", "world_modeling")
 Result = Mapping[str, Any]
 Pairs = Sequence[tuple[Result, Result]]
 
@@ -45,9 +46,37 @@ def table(results: Mapping[str, Any], baseline: str = "") -> str:
     ]
     if random:
         lines.append(f"| *random play* | {random['success']:.3f} |" + " |" * (len(columns) - 1))
+    if "grounding_by_level" in checkpoint["sampled"]:
+        lines += ["", *_words_table(rows)]
     if "under" in checkpoint and runs:
         lines += ["", *_memory_table(checkpoint, ranked)]
     return "\n".join(lines)
+
+
+def _words_table(rows: Sequence[tuple[str, Sequence[Result]]]) -> list[str]:
+    """The rule judge's F1 of observations and predictions and success, with 95 % intervals over
+    levels, of sampled replies to the level's pictures and to those of other levels.
+    """
+    lines = [
+        "| | pictures | F1 of observations | of predictions | success | turns |",
+        "|---" * 6 + "|",
+    ]
+    for name, runs in rows:
+        for how, pictures in (("sampled", "own"), ("shuffled_images", "of other levels")):
+            plays = [run[how] for run in runs if how in run]
+            if not plays:
+                continue
+            cells = [_with_bounds([play[f"{part}_by_level"] for play in plays]) for part in WORDS]
+            cells.append(_with_bounds([[int(each) for each in play["solved"]] for play in plays]))
+            turns = statistics.fmean(play["turns"] for play in plays)
+            lines.append(f"| {name} | {pictures} | {' | '.join(cells)} | {turns:.2f} |")
+    return lines
+
+
+def _with_bounds(plays: Sequence[Sequence[float]]) -> str:
+    """The mean of values in [0, 1], one of each level in each play."""
+    found = rate([(sum(level), len(level)) for level in zip(*plays, strict=True)])
+    return f"{found.value:.3f} ({found.low:.2f}–{found.high:.2f})"
 
 
 def _memory_table(checkpoint: Result, recipes: Sequence[tuple[str, Sequence[Result]]]) -> list[str]:
@@ -161,7 +190,14 @@ def _plain(part: str) -> str:
 
 
 def _truth(part: str, own: Sequence[Result]) -> str:
-    return f"{_mean(own, 'sampled', part):.2f} ({_mean(own, 'greedy', part):.2f})"
+    return f"{_mean(own, 'sampled', part):.2f} ({_greedy(own, part, '.2f')})"
+
+
+def _greedy(runs: Sequence[Result], figure: str, form: str) -> str:
+    """Of the most likely replies; a dash where they weren't played."""
+    if "greedy" not in runs[0]:
+        return "–"
+    return format(_mean(runs, "greedy", figure), form)
 
 
 def _gain_in_truth(

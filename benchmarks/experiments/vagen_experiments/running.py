@@ -22,10 +22,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from vagen_adapters.ppo.checkpoints import last_checkpoint
+from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer
 from vagen_benchmarks.meter import Meter
 from vagen_experiments import plots
 from vagen_experiments.checkpoint import make_checkpoint, make_privileged_critic
-from vagen_experiments.critics import StudyTrainer
+from vagen_experiments.critics import StudyConfig, StudyTrainer
 from vagen_experiments.evaluation import evaluate
 from vagen_experiments.experiment import Experiment, ExperimentError
 from vagen_experiments.report import table
@@ -216,8 +218,9 @@ def _train(
     config = training_config(experiment, recipe, seed, out / "models" / f"{recipe}-{seed}")
     began, evaluations = time.perf_counter(), Evaluations(config)
     score = reward_of(experiment, recipe, config)
-    trainer = StudyTrainer(str(start), config, score=score, callbacks=[evaluations])
-    trainer.train()
+    kind = StudyTrainer if isinstance(config, StudyConfig) else MultiTurnPPOTrainer
+    trainer = kind(str(start), config, score=score, callbacks=[evaluations])
+    trainer.train(resume_from_checkpoint=last_checkpoint(config.output_dir))
     seconds = time.perf_counter() - began
     trainer.save_model(config.output_dir)
     close_environments(trainer)

@@ -11,6 +11,7 @@ from typing import Any
 import gymnasium as gym
 from transformers import TrainerCallback
 
+from vagen_adapters.ppo.config import MultiTurnPPOConfig
 from vagen_adapters.ppo.estimators import WITHOUT_CRITIC
 from vagen_adapters.ppo.reasoning import ReasoningScore, make_reward
 from vagen_adapters.ppo.recipes import Recipe, load_recipe
@@ -28,9 +29,11 @@ def close_environments(trainer: MultiTurnPPOTrainer) -> None:
             env.close()
 
 
-def tiny_recipe(name: str) -> Recipe:
-    """A recipe with the settings for tiny models over its own."""
-    recipe, tiny = load_recipe(name), load_recipe(str(ROOT / "tiny.toml"))
+def tiny_recipe(name: str, changes: str = "tiny.toml") -> Recipe:
+    """A recipe with the settings for tiny models, or of another file of this folder, over its
+    own.
+    """
+    recipe, tiny = load_recipe(name), load_recipe(str(ROOT / changes))
     return dataclasses.replace(
         recipe,
         model=None,
@@ -40,8 +43,9 @@ def tiny_recipe(name: str) -> Recipe:
 
 
 def recipe_of(experiment: Experiment, name: str) -> Recipe:
-    """The recipe of a variant, for tiny models."""
-    return tiny_recipe(experiment.variant(name).recipe)
+    """The recipe of a variant, for models of the experiment's size."""
+    changes = "language.toml" if experiment.checkpoint.is_pretrained else "tiny.toml"
+    return tiny_recipe(experiment.variant(name).recipe, changes)
 
 
 def options_of(experiment: Experiment, name: str) -> dict[str, Any]:
@@ -49,11 +53,12 @@ def options_of(experiment: Experiment, name: str) -> dict[str, Any]:
     return {**experiment.options, **experiment.variant(name).options}
 
 
-def training_config(experiment: Experiment, name: str, seed: int, out: Path) -> StudyConfig:
+def training_config(experiment: Experiment, name: str, seed: int, out: Path) -> MultiTurnPPOConfig:
     """The settings of one training, whose model is saved to `out`.
 
-    The critic is the one that the initial checkpoint has: a head that pools over the image tokens
-    of the frozen policy, or one that is given the state.
+    The critic of a tiny model is the one that the initial checkpoint has: a head that pools over
+    the image tokens of the frozen policy, or one that is given the state. A pretrained model is
+    trained as the recipe says.
     """
     given = {**experiment.settings, **experiment.variant(name).settings}
     fixed = {"report_to": "none", "save_strategy": "no", "use_cpu": True}
@@ -63,6 +68,8 @@ def training_config(experiment: Experiment, name: str, seed: int, out: Path) -> 
         seed=seed,
         **{**fixed, **given},
     )
+    if experiment.checkpoint.is_pretrained:
+        return MultiTurnPPOConfig(**settings)
     config = StudyConfig(**settings)
     config.logging_steps = config.steps_per_rollout
     if config.critic_kind != "none":
@@ -89,7 +96,7 @@ def has_reading_critic(experiment: Experiment) -> bool:
     return False
 
 
-def reward_of(experiment: Experiment, name: str, config: StudyConfig) -> Any:
+def reward_of(experiment: Experiment, name: str, config: MultiTurnPPOConfig) -> Any:
     """The `score` of the trainer; None where reasoning is not rewarded."""
     options = (
         recipe_of(experiment, name).reward_options(experiment.env)
@@ -113,7 +120,7 @@ class Evaluations(TrainerCallback):  # type: ignore[misc]
         critic: what each evaluation measured of the critic.
     """
 
-    def __init__(self, config: StudyConfig) -> None:
+    def __init__(self, config: MultiTurnPPOConfig) -> None:
         self.cpu_seconds = 0.0
         self.found: list[tuple[int, float, float]] = []
         self.critic: list[dict[str, float]] = []
