@@ -166,6 +166,8 @@ ARGUES = [
     '["not", "Up"]',
     '["Up", "instead of", "Left"]',
     '["Up", "if free"]',
+    "Up, Up (2 steps)",
+    "Up, Left, two moves",
 ]
 
 
@@ -252,6 +254,13 @@ def test_an_answer_in_another_form_within_a_sentence_executes_nothing(play, form
         "{}. No, that's a hole.",
         "{}\nThat is a hole.",
         "<think>ok</think>Incorrect: {}",
+        "I'll reply in the form <think>ok</think>{}",
+        "Reply format: <think>ok</think>\n{}",
+        "{}\n\nCorrection: Down",
+        "{}\n\nFinal answer: Down, Left",
+        "{}\n\n**Down**",
+        '{}\n\n{{"action": "Down"}}',
+        "{}\n\n\\boxed{{Down}}",
     ],
 )
 def test_a_tagged_answer_that_a_sentence_speaks_of_executes_nothing(play, sentence):
@@ -281,12 +290,24 @@ def test_a_tagged_answer_that_a_sentence_speaks_of_executes_nothing(play, senten
         "# Answer\n{}",
         "<think>ok</think> {} I hope that helps!",
         "<think>ok</think>\n{}\n\nThis brings me closer to the goal.",
+        "<think>ok</think>\n{}\n\nThis is the shortest path to the goal, avoiding all holes.",
+        "Sure. <think>ok</think>\n{}\n\nFinal answer: Up",
+        "The best move is {}",
+        "Here's my answer: <think>ok</think>{}",
         "```\n{}\n```",
     ],
 )
 def test_a_tagged_answer_that_is_led_to_executes(play, sentence):
     """Sentences before and after it take nothing back."""
     assert names(play(sentence.format(answer(["Up"])))) == ["Up"]
+
+
+def test_adjacent_answers_of_one_action_each_are_one_plan(play):
+    """Others are drafts of the last one."""
+    assert names(play(answer(["Up"]) + answer(["Left"]))) == ["Up", "Left"]
+    assert names(play(f"{answer(['Up', 'Left'])}\n{answer(['Down'])}")) == ["Down"]
+    assert names(play(f"{answer(['Up'])}\n{answer(['Left', 'Down'])}")) == ["Left", "Down"]
+    assert names(play(f"{answer(['Up'])}\n---\n{answer(['Down'])}")) == ["Down"]
 
 
 def test_unclear_answers_are_counted_in_the_runs_table(tmp_path):

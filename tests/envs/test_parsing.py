@@ -255,7 +255,7 @@ FLAT_SEEN = "<observation>o</observation><think>r</think><answer>Up</answer>"
         ({}, "<think>so</think><think><answer>Up</answer>", "so", False),
         (
             {},
-            "<think>so</think> hm <think><prediction>p</prediction></think><answer>Up</answer>",
+            "<think>so</think> Hm. <think><prediction>p</prediction></think><answer>Up</answer>",
             None,
             False,
         ),

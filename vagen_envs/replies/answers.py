@@ -8,6 +8,7 @@ a made-up next turn isn't read at all.
 
 from __future__ import annotations
 
+import bisect
 import itertools
 import re
 from collections.abc import Sequence
@@ -42,7 +43,8 @@ _NEAR = 120  # characters on either side of an answer that are read
 _LEADING = 4  # words right before an answer that are read of a heading
 
 _PLACEHOLDER = re.compile(r"[\s.…\[\](){}*_`'\"-]*")
-_CONNECTOR = re.compile(r"[\s,;&+*_>→|–—-]*")
+_CONNECTOR = re.compile(r"[\s,;&+*_>→|]*")
+_ONE_ACTION = re.compile(r"[\s*_`\"']*\w+\s*(?:\([^()]*\))?[\s*_`\"'.]*")
 _CUT_TAG = re.compile(r"<\s?[/\\]?[A-Za-z]{0,20}\s*\Z")  # of a reply that ends at its limit
 _BLANK_END = re.compile(r"[\s*_`\"'.)\]$!~]*(?:<[/\\]?[a-z_:]{1,20}>[\s*_`]*)*\Z", re.IGNORECASE)
 _SENTENCE_END = re.compile(  # not that of "e.g."
@@ -52,7 +54,7 @@ _FENCE_BEFORE = re.compile(r"(?:```|~~~)\w*\s*\Z")
 _LEAD = re.compile(r"[\w \t'’:=,;*_`#\"$(-]*")
 _PART_OF_SENTENCE = re.compile(r"[,;]")
 _GOES_ON = re.compile(r"[ \t\"'`)(\[*_,;:.…–—-]*(?P<next>[?❌✗✘✖]|[^\W\d_])|[ \t.]*\n[ \t]*[a-z]")
-_SENTENCE_AFTER = re.compile(r"[\s\"'`)*_.,;:…–—-]*(?:</\w+>\s*)*([^.!?\n<]*)")
+_SENTENCE_AFTER = re.compile(r"[\s\"'`)*_.,;:…–—-]*(?:</\w+>\s*)*([^.!?,;\n<]*)")
 _DRESS = " \t\f*_`\"'("
 _POINTS_BACK = frozenset(("that", "this", "it", "which", "that's", "it's"))
 
@@ -120,6 +122,11 @@ class Reply:
         return self.pairs[-1].span if self.pairs and not self.told else None
 
     @property
+    def after(self) -> int:
+        """Where what follows the answer begins."""
+        return next(pair.end for pair in self.told if pair.span == self.answer[-1])
+
+    @property
     def fields_from(self) -> int:
         """Where the fields that belong to the answer begin: after the one before it."""
         first = self.answer[0][0] if self.answer else 0
@@ -154,7 +161,7 @@ class Reply:
     def _last_meant(self) -> list[Span]:
         """The last answer that is meant; none where it isn't clear which of two that differ is."""
         given = [pair for pair in self.told if self._is_given(pair)]
-        kept = [pair for pair in given if is_led_to(self.said, pair.start)]
+        kept = [pair for pair in given if self.is_led_to(pair.start)]
         if not kept or kept[-1] is not given[-1]:
             return []
         for left, right in itertools.pairwise(kept):
@@ -174,13 +181,44 @@ class Reply:
             return True
         return _BLANK_END.match(self.plain, pair.end) is not None
 
-    def _last_group(self, pairs: Sequence[Pair]) -> list[Pair]:
-        """The last answer, with those before it that it goes on from: "one answer for each
-        action".
+    def is_led_to(self, start: int) -> bool:
+        """Whether nothing but whole sentences, and then words that may lead to an action, stand
+        before an answer on its line, and no heading above it denies it. What leads to thoughts
+        leads to the answer right after them.
         """
+        start = self._before_thoughts(start)
+        before = _FENCE_BEFORE.sub("", self.said[max(0, start - _NEAR) : start])
+        above, _, line = before.rpartition("\n")
+        heading = above.rstrip(_DRESS + "\n").rpartition("\n")[2]
+        is_headed = not line.strip(_DRESS) and heading.endswith(":")
+        if is_headed and not DENIALS.isdisjoint(words_of(heading)[-_LEADING:]):
+            return False
+        ends = [mark.end() for mark in _SENTENCE_END.finditer(line)]
+        lead = line[max(ends, default=0) :]
+        parts = [part for part in _PART_OF_SENTENCE.split(lead) if part.strip()]
+        words = words_of(parts[-1]) if parts else []
+        may_lead = all(word.isdigit() or word in MAY_LEAD for word in words)
+        return may_lead and _LEAD.fullmatch(lead) is not None
+
+    def _before_thoughts(self, start: int) -> int:
+        """Where the thoughts and fields right before an answer begin. Nothing leads to those in a
+        thought that may still be open.
+        """
+        if self.thinking.open_from is not None:
+            return start
+        for begin, end in reversed(self.hidden[: bisect.bisect(self.hidden, (start,))]):
+            if start - end > _NEAR or self.said[end:start].strip(_DRESS + "\n"):
+                break
+            start = begin
+        return start
+
+    def _last_group(self, pairs: Sequence[Pair]) -> list[Pair]:
+        """The last answer, with those before it that it continues: one for each action."""
         group = [pairs[-1]]
         for left in reversed(pairs[:-1]):
-            if not _CONNECTOR.fullmatch(self.plain, left.end, group[-1].start):
+            joined = _CONNECTOR.fullmatch(self.plain, left.end, group[-1].start)
+            ones = [_ONE_ACTION.fullmatch(self.plain, *pair.span) for pair in (left, group[-1])]
+            if not joined or not all(ones):
                 break
             group.append(left)
         group.reverse()
@@ -206,24 +244,6 @@ def _fields(tags: Sequence[Tag]) -> list[Span]:
         elif tag.name in opened:
             spans.append((opened.pop(tag.name).start, tag.end))
     return spans
-
-
-def is_led_to(text: str, start: int) -> bool:
-    """Whether nothing but whole sentences, and then words that may lead to an action, stand before
-    an answer on its line, and no heading above it denies it.
-    """
-    before = _FENCE_BEFORE.sub("", text[max(0, start - _NEAR) : start])
-    above, _, line = before.rpartition("\n")
-    heading = above.rstrip(_DRESS + "\n").rpartition("\n")[2]
-    is_headed = not line.strip(_DRESS) and heading.endswith(":")
-    if is_headed and not DENIALS.isdisjoint(words_of(heading)[-_LEADING:]):
-        return False
-    ends = [mark.end() for mark in _SENTENCE_END.finditer(line)]
-    lead = line[max(ends, default=0) :]
-    parts = [part for part in _PART_OF_SENTENCE.split(lead) if part.strip()]
-    words = words_of(parts[-1]) if parts else []
-    may_lead = all(word.isdigit() or word in MAY_LEAD for word in words)
-    return may_lead and _LEAD.fullmatch(lead) is not None
 
 
 def is_taken_back(text: str, end: int) -> bool:

@@ -6,6 +6,7 @@ calls, JSON, a label, the bare actions. All that can be read have to agree.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -21,6 +22,8 @@ from vagen_envs.replies.vocabulary import JUDGED
 
 Parsing = Literal["strict", "lenient", "released"]
 
+_LINE = re.compile(r"[^\n\f]+")
+_MOST_LINES = 16  # after an answer that are read, so that time stays linear
 _WORD = re.compile(r"[\w-]+[.!]?")
 _CALL = re.compile(r"[A-Za-z_]\w*\s*\([^()]*\)\s*\.?")
 
@@ -61,8 +64,24 @@ class AnswerReader:
         actions: tuple[Action, ...] = ()
         for span in reply.answer:
             actions += self.read(text, span, problems, len(actions))
-        unclear = any(problem.code == "unclear_answer" for problem in problems)
-        return () if unclear else actions, reply.answer
+        if any(problem.code == "unclear_answer" for problem in problems):
+            return (), reply.answer
+        if actions and self._is_revised(text, reply, actions):
+            problems.append(self._unclear(*reply.answer[-1]))
+            return (), reply.answer
+        return actions, reply.answer
+
+    def _is_revised(self, text: str, reply: Reply, actions: Sequence[Action]) -> bool:
+        """Whether a line after the answer has other actions and nothing else: "Correction: Up"."""
+        if self._lenient is None:
+            return False
+        said = blanked(text, reply.hidden)
+        texts = [action.text for action in actions]
+        for line in itertools.islice(_LINE.finditer(said, reply.after), _MOST_LINES):
+            found = self._read_loosely(said, [line.span()])
+            if found and [action.text for action in found] != texts:
+                return True
+        return False
 
     def _execute_untagged(
         self, text: str, reply: Reply, problems: list[Problem], begin: int

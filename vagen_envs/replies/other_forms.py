@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from vagen_envs.replies.answers import Reply, is_led_to, is_taken_back
+from vagen_envs.replies.answers import Reply, is_taken_back
 from vagen_envs.replies.tags import Span, within
 from vagen_envs.replies.tool_calls import find_calls, json_spans
 from vagen_envs.replies.turns import end_of_reply
@@ -18,6 +18,7 @@ from vagen_envs.replies.vocabulary import ANSWER_TAGS, PARTS, words_of
 
 Spans = Sequence[Span]
 """An answer, to be read one span after the other."""
+_MOST_PARTS = 64  # of a reply that are read, so that time stays linear
 
 _PAIRS = re.compile(
     r"<\s?(final_answer|final|answers|actions?|moves?|response|output|result|command|decision|conclusion)"
@@ -55,12 +56,12 @@ def other_answers(reply: Reply) -> tuple[Span, list[Part], list[Span]]:
     labels = [Part([span]) for span in _labels(said)]
     ends = [end for _, (_, end) in marked] + [part.spans[0][1] for part in labels]
     end = end_of_reply(reply.text, min(ends, default=len(said)), reply.hidden)
+    marked = [each for each in marked if each[0][-1][1] <= end][-_MOST_PARTS:]
     parts = [
-        Part(spans, _stands_alone(said, start, stop, end))
+        Part(spans, reply.is_led_to(start) and _NOTHING.fullmatch(said, stop, end) is not None)
         for spans, (start, stop) in marked
-        if spans[-1][1] <= end
     ]
-    parts += [part for part in labels if part.spans[0][1] <= end]
+    parts += [part for part in labels if part.spans[0][1] <= end][-_MOST_PARTS:]
     lines = [match.span() for match in _LONE_LINE.finditer(said, 0, end)]
     if lines and not labels and end == len(said) and not said[lines[-1][1] :].strip():
         before = said[: lines[-1][0]].rstrip()
@@ -89,13 +90,6 @@ def _marked(text: str) -> list[tuple[Spans, Span]]:
     return [*found, *calls]
 
 
-def _stands_alone(text: str, start: int, end: int, end_of_text: int) -> bool:
-    """Whether no more than whole sentences and words that lead to an action stand before
-    `text[start:end]` on its line, and nothing follows it.
-    """
-    return is_led_to(text, start) and _NOTHING.fullmatch(text, end, end_of_text) is not None
-
-
 def _labels(text: str) -> Iterator[Span]:
     """What stands after a label such as "Answer:", with nothing but words that lead to it before
     the label.
@@ -106,8 +100,8 @@ def _labels(text: str) -> Iterator[Span]:
 
 
 def _is_bare(line: str) -> bool:
-    """Whether a line has no word that leads to an action or gives a reason for one."""
-    return all(PARTS.get(word, "M") in "MXN" for word in words_of(line))
+    """Whether a line has no word of a sentence that leads to an action or is a reason for one."""
+    return all(PARTS.get(word, "M") in "MQXN" for word in words_of(line))
 
 
 def _has_only(text: str, letters: str) -> bool:

@@ -217,6 +217,7 @@ class _Item(NamedTuple):
     Attributes:
         begin: where it begins among the tokens, without what leads to it.
         bare: the count where it is a number alone, which might number the item as well.
+        spoken: the count where it stands apart, as in "(2 steps)", which might count all items.
     """
 
     begin: int
@@ -224,6 +225,7 @@ class _Item(NamedTuple):
     label: int
     repeats: int
     bare: int
+    spoken: int
 
     @classmethod
     def of(cls, match: re.Match[str], tokens: list[_Token]) -> _Item | None:
@@ -236,10 +238,11 @@ class _Item(NamedTuple):
         count = before or after
         written = match["before"] or match["count"] or ""
         bare = count if written.strip("()S") == "N" else 0
+        spoken = after if written not in ("N", "TN", "O") else 0
         if bare > _MOST_REPEATS:  # rather degrees or centimetres, as in "rotateright 90"
             return None
         label = _number(tokens, match, "label")
-        return cls(match.start(first), action, label, min(count or 1, _MOST_REPEATS), bare)
+        return cls(match.start(first), action, label, min(count or 1, _MOST_REPEATS), bare, spoken)
 
 
 def _number(tokens: list[_Token], item: re.Match[str], group: str) -> int:
@@ -257,9 +260,13 @@ def _parts(gap: str) -> bool:
 
 
 def _numbers_fit(items: list[_Item]) -> bool:
-    """Whether numbers of items count up, and counts can't number them too, as in "1 Up 2 Left"."""
+    """Whether numbers of items count up, and counts can't number them too, as in "1 Up 2 Left", nor
+    count all of them, as in "Up, Left (2 steps)".
+    """
     labels = [item.label for item in items if item.label]
     counts = [item.bare for item in items if item.bare]
     if labels != [*range(1, len(labels) + 1)]:
+        return False
+    if items[-1].spoken == len(items) > 1 and not any(item.spoken for item in items[:-1]):
         return False
     return len(counts) < 2 or counts != [*range(1, len(counts) + 1)]
