@@ -10,7 +10,7 @@ import argparse
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import matplotlib as mpl
 import numpy as np
@@ -28,26 +28,53 @@ NAMES = dict(zip(PARTS, ("shown", "estimator", "interaction", "seed, residual"),
 GRIDS = {"scaffold-frozenlake": "FrozenLake", "scaffold-sokoban": "Sokoban"}
 
 
-def success_of(results: Mapping[str, Any]) -> tuple[Values, Values]:
-    """(views, estimators, seeds) Success after training, of the seeds that every cell has; and
-    (views,) the start's.
+class Measured(NamedTuple):
+    """A balanced part of an experiment.
+
+    Attributes:
+        estimators: their names.
+        success: (views, estimators, seeds) after training.
+        start: (views,) before.
+    """
+
+    estimators: tuple[str, ...]
+    success: Values
+    start: Values
+
+
+def measured(results: Mapping[str, Any]) -> Measured:
+    """The seeds that every view has of the first estimator, and all estimators that every view has
+    in these seeds.
     """
     found = {(run["recipe"], run["seed"]): run["sampled"]["success"] for run in results["runs"]}
-    cells = [[f"{view}-{estimator}" for estimator in ESTIMATORS] for view in VIEWS]
-    names = [name for row in cells for name in row]
+    everywhere = [[f"{view}-{estimator}" for view in VIEWS] for estimator in ESTIMATORS]
     seeds = [
         seed
         for seed in sorted({seed for _, seed in found})
-        if all((name, seed) in found for name in names)
+        if all((name, seed) in found for name in everywhere[0])
     ]
-    success = [[[found[name, seed] for seed in seeds] for name in row] for row in cells]
-    start = [results["checkpoint"]["sampled_as"][row[0]]["success"] for row in cells]
-    return np.array(success), np.array(start)
+    whole = [
+        estimator
+        for estimator, names in zip(ESTIMATORS, everywhere, strict=True)
+        if all((name, seed) in found for name in names for seed in seeds)
+    ]
+    success = [
+        [[found[f"{view}-{estimator}", seed] for seed in seeds] for estimator in whole]
+        for view in VIEWS
+    ]
+    before = results["checkpoint"]["sampled_as"]
+    start = [before[name]["success"] for name in everywhere[0]]
+    names = tuple(ESTIMATORS[estimator] for estimator in whole)
+    return Measured(names, np.array(success), np.array(start))
 
 
-def table_of_cells(success: Values, start: Values) -> str:
+def table_of_cells(found: Measured) -> str:
     """Markdown: mean success and gain over the start of every cell."""
-    lines = [f"| | start | {' | '.join(ESTIMATORS.values())} | mean |", "|---" * 7 + "|"]
+    success, start = found.success, found.start
+    lines = [
+        f"| shown | start | {' | '.join(found.estimators)} | mean |",
+        "|---" * (3 + len(found.estimators)) + "|",
+    ]
     for view, row, before in zip(VIEWS, success, start, strict=True):
         means = [*row.mean(1), row.mean()]
         cells = [f"{mean:.3f} ({mean - before:+.3f})" for mean in means]
@@ -57,11 +84,11 @@ def table_of_cells(success: Values, start: Values) -> str:
     return "\n".join(lines)
 
 
-def table_of_shares(title: str, success: Values, start: Values) -> str:
+def table_of_shares(title: str, found: Measured) -> str:
     """Markdown rows: the shares of success, and of the gain over the start."""
     lines = []
-    outcomes = {"success": success, "gain": success - start[:, None, None]}
-    for name, outcome in outcomes.items():
+    gain = found.success - found.start[:, None, None]
+    for name, outcome in (("success", found.success), ("gain", gain)):
         cells = [
             f"{share.omega:.2f} ({share.low:.2f} to {share.high:.2f}); {share.eta:.2f}"
             for share in shares(outcome).values()
@@ -70,43 +97,50 @@ def table_of_shares(title: str, success: Values, start: Values) -> str:
     return "\n".join(lines)
 
 
-def paired_differences(success: Values) -> str:
-    """Markdown: the widest differences of each factor, by seed, with Student's 95 % interval."""
+def widest_differences(found: Measured) -> str:
+    """Markdown: between the best and the worst of each factor, with 95 % intervals.
+
+    Student's, with the residual variance of all cells.
+    """
+    success = found.success
+    views, estimators, seeds = success.shape
+    free = views * estimators * (seeds - 1)
+    noise = np.square(success - success.mean(2, keepdims=True)).sum() / free
     lines = []
-    for names, means in (
-        (VIEWS, success.mean(1)),
-        (tuple(ESTIMATORS.values()), success.mean(0)),
+    for names, means, count in (
+        (VIEWS, success.mean((1, 2)), estimators * seeds),
+        (found.estimators, success.mean((0, 2)), views * seeds),
     ):
-        order = means.mean(1).argsort()
-        best, worst = order[-1], order[0]
-        apart = means[best] - means[worst]
-        half = t95(len(apart) - 1) * apart.std(ddof=1) / np.sqrt(len(apart))
-        ends = f"{apart.mean() - half:+.3f} to {apart.mean() + half:+.3f}"
-        lines.append(f"- {names[best]} − {names[worst]}: {apart.mean():+.3f} ({ends})")
+        best, worst = means.argmax(), means.argmin()
+        apart, half = means[best] - means[worst], t95(free) * np.sqrt(2 * noise / count)
+        ends = f"{apart - half:+.3f} to {apart + half:+.3f}"
+        lines.append(f"- {names[best]} − {names[worst]}: {apart:+.3f} ({ends})")
     return "\n".join(lines)
 
 
-def plot(measured: Mapping[str, tuple[Values, Values]], path: Path) -> None:
+def plot(grids: Mapping[str, Measured], path: Path) -> None:
     """Success of every training by cell, and the shares beside it; a row for each grid."""
     figure, axes = pyplot.subplots(
-        len(measured),
+        len(grids),
         2,
-        figsize=(9.5, 3.6 * len(measured)),
+        figsize=(9.5, 3.6 * len(grids)),
         layout="constrained",
         squeeze=False,
         width_ratios=(2, 1),
     )
-    for (title, (success, start)), (cells, explained) in zip(measured.items(), axes, strict=True):
+    for (title, found), (cells, explained) in zip(grids.items(), axes, strict=True):
         for number, view in enumerate(VIEWS):
-            colour, places = f"C{number}", np.arange(len(ESTIMATORS)) + 0.2 * (number - 1)
-            cells.axhline(start[number], color=colour, linestyle=":", linewidth=1)
-            cells.plot(places, success[number], ".", color=colour, alpha=0.5)
-            cells.plot(places, success[number].mean(1), "_", color=colour, ms=16, label=view)
-        cells.set_xticks(range(len(ESTIMATORS)), ESTIMATORS.values())
+            colour = f"C{number}"
+            places = np.arange(len(found.estimators)) + 0.2 * (number - 1)
+            success = found.success[number]
+            cells.axhline(found.start[number], color=colour, linestyle=":", linewidth=1)
+            cells.plot(places, success, ".", color=colour, alpha=0.5)
+            cells.plot(places, success.mean(1), "_", color=colour, ms=16, label=view)
+        cells.set_xticks(range(len(found.estimators)), found.estimators)
         cells.set_title(f"{title}: success (dotted: start)", fontsize=10)
         cells.set_ylim(bottom=0)
         cells.legend(fontsize=8)
-        for part, share in enumerate(shares(success).values()):
+        for part, share in enumerate(shares(found.success).values()):
             spread = [[share.omega - share.low], [share.high - share.omega]]
             explained.bar(part, share.omega, yerr=spread, capsize=4, color="C7")
         explained.set_xticks(range(len(NAMES)), NAMES.values(), fontsize=8)
@@ -123,18 +157,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--plot", type=Path, help="write the figure here")
     chosen = parser.parse_args(arguments)
     paths = chosen.results or sorted(RESULTS.glob("scaffold-*.json"))
-    measured = {}
+    grids = {}
     for path in paths:
         results = json.loads(path.read_text(encoding="utf-8"))
-        measured[GRIDS[results["experiment"]]] = success_of(results)
-    for title, (success, start) in measured.items():
-        print(f"{title}, {success.shape[2]} seeds\n\n{table_of_cells(success, start)}\n")
-        print(f"{paired_differences(success)}\n")
+        grids[GRIDS[results["experiment"]]] = measured(results)
+    for title, found in grids.items():
+        print(f"{title}, {found.success.shape[2]} seeds\n\n{table_of_cells(found)}\n")
+        print(f"{widest_differences(found)}\n")
     print(f"| | {' | '.join(NAMES.values())} |\n" + "|---" * 5 + "|")
-    for title, of_grid in measured.items():
-        print(table_of_shares(title, *of_grid))
+    for title, found in grids.items():
+        print(table_of_shares(title, found))
     if chosen.plot:
-        plot(measured, chosen.plot)
+        plot(grids, chosen.plot)
 
 
 if __name__ == "__main__":

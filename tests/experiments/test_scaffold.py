@@ -4,6 +4,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
+from measure_scaffold import ESTIMATORS, measured
 from vagen_experiments.experiment import load_experiment
 from vagen_experiments.training import options_of
 from vagen_experiments.variance import shares, sums_of_squares
@@ -89,3 +90,18 @@ def test_intervals_hold_the_true_shares():
         first = shares(effects + stream.normal(size=(3, 4, 3)))["first"]
         held += first.low <= true <= first.high
     assert held >= 16
+
+
+def test_only_estimators_that_every_view_has_in_every_seed_are_measured():
+    runs = [
+        {"recipe": f"{view}-{estimator}", "seed": seed, "sampled": {"success": seed + place / 10}}
+        for seed in (0, 1)
+        for view in VIEWS
+        for place, estimator in enumerate(ESTIMATORS)
+        if (view, estimator, seed) != ("both", "grpo", 1)
+    ]
+    start = {f"{view}-turn": {"success": 0.1} for view in VIEWS}
+    found = measured({"runs": runs, "checkpoint": {"sampled_as": start}})
+    assert found.estimators == ("turn GAE", "Bi-Level GAE", "RLOO by turn")
+    assert found.success[1].tolist() == [[0.0, 1.0], [0.1, 1.1], [0.3, 1.3]]
+    assert found.start.tolist() == [0.1] * 3
