@@ -85,10 +85,14 @@ def table_of_cells(found: Measured) -> str:
 
 
 def table_of_shares(title: str, found: Measured) -> str:
-    """Markdown rows: the shares of success, and of the gain over the start."""
+    """Markdown rows: the shares of success, of the gain, and where all have captions."""
     lines = []
-    gain = found.success - found.start[:, None, None]
-    for name, outcome in (("success", found.success), ("gain", gain)):
+    outcomes = {
+        "success": found.success,
+        "gain": found.success - found.start[:, None, None],
+        f"success, without {VIEWS[0]}": found.success[1:],
+    }
+    for name, outcome in outcomes.items():
         cells = [
             f"{share.omega:.2f} ({share.low:.2f} to {share.high:.2f}); {share.eta:.2f}"
             for share in shares(outcome).values()
@@ -143,7 +147,7 @@ def plot(grids: Mapping[str, Measured], path: Path) -> None:
         for part, share in enumerate(shares(found.success).values()):
             spread = [[share.omega - share.low], [share.high - share.omega]]
             explained.bar(part, share.omega, yerr=spread, capsize=4, color="C7")
-        explained.set_xticks(range(len(NAMES)), NAMES.values(), fontsize=8)
+        explained.set_xticks(range(len(NAMES)), NAMES.values(), fontsize=7)
         explained.set_ylim(0, 1)
         explained.set_title("share of variance, 95 %", fontsize=10)
     figure.savefig(path, dpi=110)
