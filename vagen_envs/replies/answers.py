@@ -216,9 +216,9 @@ class Reply:
         """The last answer, with those before it that it continues: one for each action."""
         group = [pairs[-1]]
         for left in reversed(pairs[:-1]):
-            joined = _CONNECTOR.fullmatch(self.plain, left.end, group[-1].start)
+            follows = _CONNECTOR.fullmatch(self.plain, left.end, group[-1].start)
             ones = [_ONE_ACTION.fullmatch(self.plain, *pair.span) for pair in (left, group[-1])]
-            if not joined or not all(ones):
+            if not follows or not all(ones):
                 break
             group.append(left)
         group.reverse()

@@ -220,7 +220,8 @@ def _train(
     score = reward_of(experiment, recipe, config)
     kind = StudyTrainer if isinstance(config, StudyConfig) else MultiTurnPPOTrainer
     trainer = kind(str(start), config, score=score, callbacks=[evaluations])
-    trainer.train(resume_from_checkpoint=last_checkpoint(config.output_dir))
+    saved = last_checkpoint(config.output_dir)
+    trainer.train(resume_from_checkpoint=str(saved) if saved else None)
     seconds = time.perf_counter() - began
     trainer.save_model(config.output_dir)
     close_environments(trainer)
