@@ -180,6 +180,10 @@ def test_an_experiment_goes_from_the_pretrained_model_to_a_table(tmp_path):
     run(toy, tmp_path, print, recipes=["reasoning-reward"], seeds=[0])
     results = json.loads((tmp_path / "results.json").read_text())
     (trained,) = results["runs"]
+    (tmp_path / "reasoning-reward-0.json").unlink()
+    run(toy, tmp_path, print, recipes=["reasoning-reward"], seeds=[0])  # from its checkpoint
+    (again,) = json.loads((tmp_path / "results.json").read_text())["runs"]
+    assert again["sampled"] == trained["sampled"]
     assert trained["context"] == "last:0"
     assert len(trained["sampled"]["grounding_by_level"]) == 2
     lines = (tmp_path / "stages" / "log.jsonl").read_text().splitlines()

@@ -123,7 +123,7 @@ def _columns(
     for part in scores:
         columns[_plain(part)] = partial(_truth, part)
     if "shuffled_images" in checkpoint:
-        columns["shuffled images"] = lambda own: f"{_mean(own, 'shuffled_images', 'success'):.3f}"
+        columns["shuffled images"] = lambda own: _played(own, "shuffled_images", "success", ".3f")
     if baseline:
         pairs = _pairing([run for run in runs if run["recipe"] == baseline])
         columns[f"gain over `{baseline}`"] = lambda own: _gain(pairs(own))
@@ -190,14 +190,14 @@ def _plain(part: str) -> str:
 
 
 def _truth(part: str, own: Sequence[Result]) -> str:
-    return f"{_mean(own, 'sampled', part):.2f} ({_greedy(own, part, '.2f')})"
+    return f"{_mean(own, 'sampled', part):.2f} ({_played(own, 'greedy', part, '.2f')})"
 
 
-def _greedy(runs: Sequence[Result], figure: str, form: str) -> str:
-    """Of the most likely replies; a dash where they weren't played."""
-    if "greedy" not in runs[0]:
+def _played(runs: Sequence[Result], how: str, figure: str, form: str) -> str:
+    """The mean of a figure; a dash where nothing was played so."""
+    if not all(how in run for run in runs):
         return "–"
-    return format(_mean(runs, "greedy", figure), form)
+    return format(_mean(runs, how, figure), form)
 
 
 def _gain_in_truth(
