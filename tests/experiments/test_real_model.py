@@ -189,4 +189,4 @@ def test_an_experiment_goes_from_the_pretrained_model_to_a_table(tmp_path):
     lines = (tmp_path / "stages" / "log.jsonl").read_text().splitlines()
     stages = [json.loads(line)["stage"] for line in lines]
     assert set(stages) == {"sight", "replies"}
-    assert "pictures of other levels" in (tmp_path / "table.md").read_text()
+    assert "| of other levels |" in (tmp_path / "table.md").read_text()
