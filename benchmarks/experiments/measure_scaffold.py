@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -47,25 +48,19 @@ def measured(results: Mapping[str, Any]) -> Measured:
     in these seeds.
     """
     found = {(run["recipe"], run["seed"]): run["sampled"]["success"] for run in results["runs"]}
-    everywhere = [[f"{view}-{estimator}" for view in VIEWS] for estimator in ESTIMATORS]
-    seeds = [
-        seed
-        for seed in sorted({seed for _, seed in found})
-        if all((name, seed) in found for name in everywhere[0])
-    ]
-    whole = [
-        estimator
-        for estimator, names in zip(ESTIMATORS, everywhere, strict=True)
-        if all((name, seed) in found for name in names for seed in seeds)
-    ]
-    success = [
-        [[found[f"{view}-{estimator}", seed] for seed in seeds] for estimator in whole]
-        for view in VIEWS
-    ]
+
+    def is_whole(estimator: str, seed: int) -> bool:
+        return all((f"{view}-{estimator}", seed) in found for view in VIEWS)
+
+    first = next(iter(ESTIMATORS))
+    seeds = [seed for seed in sorted({seed for _, seed in found}) if is_whole(first, seed)]
+    whole = [each for each in ESTIMATORS if all(is_whole(each, seed) for seed in seeds)]
+    cells = itertools.product(VIEWS, whole, seeds)
+    success = np.array([found[f"{view}-{estimator}", seed] for view, estimator, seed in cells])
     before = results["checkpoint"]["sampled_as"]
-    start = [before[name]["success"] for name in everywhere[0]]
+    start = np.array([before[f"{view}-{first}"]["success"] for view in VIEWS])
     names = tuple(ESTIMATORS[estimator] for estimator in whole)
-    return Measured(names, np.array(success), np.array(start))
+    return Measured(names, success.reshape(len(VIEWS), len(whole), len(seeds)), start)
 
 
 def table_of_cells(found: Measured) -> str:

@@ -310,6 +310,20 @@ def test_adjacent_answers_of_one_action_each_are_one_plan(play):
     assert names(play(f"{answer(['Up'])}\n---\n{answer(['Down'])}")) == ["Down"]
 
 
+def test_a_corrected_label_executes_nothing(play):
+    """Answers in other forms have to agree."""
+    assert names(play("Answer: Up\n\nCorrection: Left")) == []
+    assert names(play("Answer: Up\n\nFinal answer: Up")) == ["Up"]
+
+
+def test_a_plan_that_is_too_long_may_be_repeated(play):
+    """Only the actions that count are compared."""
+    plan = "Up, Up, Left, Left, Up, Up"
+    assert names(play(f"<answer>{plan}</answer>\nFinal answer: {plan}")) == names(
+        play(f"<answer>{plan}</answer>")
+    )
+
+
 def test_unclear_answers_are_counted_in_the_runs_table(tmp_path):
     """Whoever reads a run sees what arguing cost."""
     agent = custom_agent(lambda game: f"<think>ok</think><answer>{ARGUES[0]}</answer>")

@@ -927,8 +927,9 @@ def test_a_bare_number_up_to_twenty_is_a_count(number, counts):
     assert bool(turn.actions) == counts
 
 
-def test_a_thought_that_begins_after_an_answer_leaves_it():
-    reply = "<think>t</think><answer>Up</answer>\n<think>Then left"
+@pytest.mark.parametrize("opened", ["<think>", "<think>\n", "[THINK]\n", "<prediction>\n"])
+def test_a_thought_that_begins_after_an_answer_leaves_it(opened):
+    reply = f"<think>t</think><answer>Up</answer>\n{opened}Then left"
     assert [action.name for action in KINDS["grid"].parse(reply).actions] == ["Up"]
 
 

@@ -122,9 +122,14 @@ class Reply:
         return self.pairs[-1].span if self.pairs and not self.told else None
 
     @property
-    def after(self) -> int:
-        """Where what follows the answer begins."""
-        return next(pair.end for pair in self.told if pair.span == self.answer[-1])
+    def after(self) -> Span:
+        """What follows the answer, up to a thought or a field that isn't closed."""
+        start = next(pair.end for pair in self.told if pair.span == self.answer[-1])
+        opened = [tag.start for tag in self.shown if tag.name != "answer"]
+        if self.thinking.open_from is not None:
+            opened.append(self.thinking.open_from)
+        ends = [at for at in opened if at >= start and not within(at, self.hidden)]
+        return start, min(ends, default=len(self.said))
 
     @property
     def fields_from(self) -> int:

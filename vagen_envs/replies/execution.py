@@ -66,19 +66,18 @@ class AnswerReader:
             actions += self.read(text, span, problems, len(actions))
         if any(problem.code == "unclear_answer" for problem in problems):
             return (), reply.answer
-        if actions and self._is_revised(text, reply, actions):
+        if actions and self._is_revised(reply, actions):
             problems.append(self._unclear(*reply.answer[-1]))
             return (), reply.answer
         return actions, reply.answer
 
-    def _is_revised(self, text: str, reply: Reply, actions: Sequence[Action]) -> bool:
+    def _is_revised(self, reply: Reply, actions: Sequence[Action]) -> bool:
         """Whether a line after the answer has other actions and nothing else: "Correction: Up"."""
         if self._lenient is None:
             return False
-        said = blanked(text, reply.hidden)
         texts = [action.text for action in actions]
-        for line in itertools.islice(_LINE.finditer(said, reply.after), _MOST_LINES):
-            found = self._read_loosely(said, [line.span()])
+        for line in itertools.islice(_LINE.finditer(reply.said, *reply.after), _MOST_LINES):
+            found = self._read_loosely(reply.said, [line.span()])[: self.max_actions]
             if found and [action.text for action in found] != texts:
                 return True
         return False

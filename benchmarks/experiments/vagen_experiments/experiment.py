@@ -8,17 +8,16 @@ extends                     another file whose entries these override
 reasoning_reward            false omits the reasoning reward of a recipe
 [options]                   of the environment
 [checkpoint]                how the initial checkpoint is made; or `checkpoint = "NAME"`: env,
-                            options and checkpoint
-of another experiment
+                            options and checkpoint of another experiment
 [settings]                  of the trainer, on top of the tiny recipes'
 [variants.NAME]             `recipe`, and on top of it `settings`, `options` of the environment and
                             `reward`, options of the reasoning reward
 [evaluation]                episodes of the test split; greedy: whether the most likely replies are
-played beside sampled ones; shuffled_images: whether to play them once
-                            more with the
-images of other levels; contexts: the policies of memory under which every model plays, whichever it
-was trained with; own_options: whether models play with their variants' options of the environment,
-and the start with those of each variant
+                            played beside sampled ones; shuffled_images: whether to play them once
+                            more with the images of other levels; contexts: the policies of memory
+                            under which every model plays, whichever it was trained with;
+                            own_options: whether models play with their variants' options of the
+                            environment, and the start with those of each variant
 """
 
 from __future__ import annotations

@@ -183,14 +183,13 @@ def _checkpoint(experiment: Experiment, out: Path, report: Report) -> dict[str, 
 def _played_as_variants(experiment: Experiment, start: Path) -> dict[str, Any]:
     """The start's sampled replies with the options of each variant; those alike are played once."""
     played: dict[str, Any] = {}
+    found: dict[str, Any] = {}
     for recipe in experiment.recipes:
         options = json.dumps(options_of(experiment, recipe), sort_keys=True)
         if options not in played:
             played[options] = evaluate(_with_options_of(experiment, recipe), start)["sampled"]
-    return {
-        recipe: played[json.dumps(options_of(experiment, recipe), sort_keys=True)]
-        for recipe in experiment.recipes
-    }
+        found[recipe] = played[options]
+    return found
 
 
 def _with_options_of(experiment: Experiment, recipe: str) -> Experiment:
