@@ -8,13 +8,15 @@ its difference. `--sample N` tries N mutants of each module, drawn by the seed. 
 fewer than `--least` per cent are killed.
 
 Mutants that only change the wording of a message are left out, since no test here asserts prose,
-and those of `zip(…, strict=True)`, an assertion that always holds.
+those of `zip(…, strict=True)`, an assertion that always holds, and those of functions that their
+module calls as it is imported, which is before mutmut switches a mutant on.
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
+import itertools
 import json
 import os
 import random
@@ -251,18 +253,32 @@ def copy_tree(paths: Sequence[str], tests: Sequence[str]) -> None:
 
 def mutants_of(path: str) -> list[str]:
     """The names of a file's mutants, but for those that change nothing to test."""
+    source = _source(path).read_text(encoding="utf-8")
     with change_cwd(WORK):
         reset_config()
-        mutated = mutate_file_contents(path, _source(path).read_text(encoding="utf-8"))
+        mutated = mutate_file_contents(path, source)
     reset_config()
+    before = {f"x_{name}__mutmut_orig" for name in _called_at_import(source)}
     functions = {node.name: node for node in _functions(ast.parse(mutated.code))}
     module = path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
     kept = []
     for name in mutated.mutant_names:
         original = functions[f"{name.rpartition('__mutmut_')[0]}__mutmut_orig"]
-        if not _is_wording(original, functions[name]):
+        if original.name not in before and not _is_wording(original, functions[name]):
             kept.append(f"{module}.{name}")
     return kept
+
+
+def _called_at_import(source: str) -> set[str]:
+    """The names of what a module's own statements call."""
+    statements = [
+        each
+        for each in ast.parse(source).body
+        if not isinstance(each, ast.FunctionDef | ast.ClassDef)
+    ]
+    nodes = itertools.chain.from_iterable(map(ast.walk, statements))
+    calls = (node.func for node in nodes if isinstance(node, ast.Call))
+    return {called.id for called in calls if isinstance(called, ast.Name)}
 
 
 def _functions(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:

@@ -255,6 +255,7 @@ def test_an_answer_in_another_form_within_a_sentence_executes_nothing(play, form
         "{}\nThat is a hole.",
         "<think>ok</think>Incorrect: {}",
         "I'll reply in the form <think>ok</think>{}",
+        "I'll reply in the form <think>ok.</think>**<think>ok.</think>{}",
         "Reply format: <think>ok</think>\n{}",
         "{}\n\nCorrection: Down",
         "{}\n\nFinal answer: Down, Left",
@@ -389,6 +390,12 @@ def test_nothing_after_a_made_up_message_executes(play, made_up, form):
     for thought in ("", "<think>x</think>", "I look at the map."):
         assert names(play(thought + made_up + OWN[form].format("Left"))) == []
     assert names(play(OWN[form].format("Up") + made_up + OWN[form].format("Left"))) == ["Up"]
+
+
+@pytest.mark.parametrize("speaker", ["Assistant", "Observation"])
+def test_what_another_says_after_an_answer_in_another_form_is_not_read(play, speaker):
+    """An answer has nothing after it, and what isn't the reply's own isn't after it."""
+    assert names(play(f"I look.\n\\boxed{{Up}}\n\n{speaker}: Go on.")) == ["Up"]
 
 
 def test_what_a_tool_is_made_to_say_executes_nothing(play):

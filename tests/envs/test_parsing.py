@@ -587,6 +587,14 @@ def test_what_is_a_thinking_models_own(reply, native, executed):
     assert Grammar(MOVES, "no_think").parse("<answer>Up</answer>").native_thinking is None
 
 
+@pytest.mark.parametrize("thought", ["<thinking>so</thinking>", "[THINK]so[/THINK]\n"])
+def test_a_thought_of_its_own_kind_before_a_malformed_reply_is_the_models_own(thought):
+    """It isn't text outside the tags, whatever else is wrong."""
+    parsed = Grammar(MOVES).parse(f"{thought}<answer>Up</answer>")
+    assert parsed.native_thinking == thought.strip()
+    assert "text_outside" not in {problem.code for problem in parsed.problems}
+
+
 @pytest.mark.parametrize("arrows", ["↑ → ↓", "← → ↓ → ↑", "⬆️ → ⬇️"])
 def test_an_arrow_that_may_stand_between_two_others_is_no_action(arrows):
     parsed = KINDS["grid"].parse(f"<think>x</think><answer>{arrows}</answer>")
