@@ -137,8 +137,8 @@ def plot(grids: Mapping[str, Measured], path: Path) -> None:
             cells.plot(places, success.mean(1), "_", color=colour, ms=16, label=view)
         cells.set_xticks(range(len(found.estimators)), found.estimators)
         cells.set_title(f"{title}: success (dotted: start)", fontsize=10)
-        cells.set_ylim(bottom=0)
-        cells.legend(fontsize=8)
+        cells.set_ylim(0, 1.2 * found.success.max())
+        cells.legend(fontsize=8, loc="upper center", ncols=len(VIEWS))
         for part, share in enumerate(shares(found.success).values()):
             spread = [[share.omega - share.low], [share.high - share.omega]]
             explained.bar(part, share.omega, yerr=spread, capsize=4, color="C7")
