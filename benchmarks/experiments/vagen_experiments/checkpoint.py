@@ -75,9 +75,10 @@ def _fine_tune(experiment: Experiment, out: Path) -> None:
     repeated after an interruption.
     """
     how = experiment.checkpoint
-    minutes = {"sight": how.sight_minutes, "replies": how.replies_minutes}
+    updates = {"sight": how.sight_updates, "replies": how.replies_updates}
+    options = {**experiment.options, **how.options}
     folder = out.parent / "stages"
-    stages = FineTuning(folder, experiment.env, experiment.options, minutes, batch=BATCH // 2)
+    stages = FineTuning(folder, experiment.env, options, updates, batch=BATCH // 2)
     stages.save_merged(out, torch.bfloat16)
 
 

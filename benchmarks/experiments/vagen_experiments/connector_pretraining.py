@@ -1,13 +1,10 @@
-"""Supervised pretraining of SmolVLM's vision tower and connector on the cells of FrozenLake,
-bounded by time.
-"""
+"""Supervised pretraining of SmolVLM's vision tower and connector on the cells of FrozenLake."""
 
 from __future__ import annotations
 
 import itertools
 import json
 import math
-import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -30,16 +27,15 @@ Named = dict[str, nn.Parameter]
 
 def fit(
     groups: Sequence[tuple[Named, float]],
-    minutes: float,
+    updates: int,
     step: Callable[[], tuple[Tensor, float]],
     file: Path,
 ) -> None:
-    """Lower a loss until the time is over, by AdamW with a cosine schedule; write the weights to
-    `file`.
+    """Lower a loss by AdamW with a cosine schedule; write the weights to `file`.
 
     Args:
         groups: parameters by name, and the highest learning rate of each group.
-        minutes: of training.
+        updates: of the training.
         step: returns the loss of the next batch, and a figure for `log.jsonl` beside `file`.
         file: gets the weights; `FILE.partial` has those of the last 25th update, from which a
             training that was interrupted goes on, without the moments of AdamW.
@@ -49,55 +45,51 @@ def fit(
     optimizer = torch.optim.AdamW(
         [{"params": list(group.values()), "lr": rate} for group, rate in groups], weight_decay=0.01
     )
-    start, log = time.monotonic(), list[tuple[float, float]]()
+    log: list[tuple[float, float]] = []
     partial = file.with_name(f"{file.name}.partial")
     before = _resumed(named, partial)
-    for number in itertools.count(1):
-        spent = before / minutes + (time.monotonic() - start) / (60 * minutes)
+    for number in range(before + 1, updates + 1):
+        warm = min(1.0, (number - before) / 20)  # AdamW's moments are new after an interruption
+        left = (1 + math.cos(math.pi * (number - 1) / updates)) / 2
         for group, (_, rate) in zip(optimizer.param_groups, groups, strict=True):
-            group["lr"] = (
-                rate * min(1.0, number / 20) * (1 + math.cos(math.pi * min(spent, 1.0))) / 2
-            )
+            group["lr"] = rate * warm * left
         loss, figure = step()
         optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
         nn.utils.clip_grad_norm_(parameters, 1.0)
         optimizer.step()
         log.append((float(loss.detach()), figure))
-        if number % 25 == 0 or spent >= 1:
+        if number % 25 == 0 or number == updates:
             loss_now, figure_now = (
                 round(sum(each) / len(log), 4) for each in zip(*log, strict=True)
             )
             entry = {
                 "stage": file.stem,
                 "update": number,
-                "spent": round(spent, 3),
                 "loss": loss_now,
+                "figure": figure_now,
             }
             with (file.parent / "log.jsonl").open("a", encoding="utf-8") as out:
-                out.write(json.dumps(entry | {"figure": figure_now}) + "\n")
+                out.write(json.dumps(entry) + "\n")
             log.clear()
-            over = spent >= 1
             save_file(
                 {name: each.detach() for name, each in named.items()},
-                file if over else partial,
-                {"minutes": str(spent * minutes)},
+                file if number == updates else partial,
+                {"updates": str(number)},
             )
-            if over:
-                return
 
 
 @torch.no_grad()
-def _resumed(named: Named, partial: Path) -> float:
-    """Give parameters the weights of an interrupted training, and return the minutes that it had
-    spent; 0 without one.
+def _resumed(named: Named, partial: Path) -> int:
+    """Give parameters the weights of an interrupted training, and return its updates; 0 without
+    one.
     """
     if not partial.is_file():
-        return 0.0
+        return 0
     with safe_open(partial, "pt") as saved:
         for name, parameter in named.items():
             parameter.copy_(saved.get_tensor(name))
-        return float(saved.metadata()["minutes"])
+        return int(saved.metadata()["updates"])
 
 
 def told(state: FrozenLakeState) -> tuple[Thing, ...]:
@@ -117,7 +109,7 @@ def told(state: FrozenLakeState) -> tuple[Thing, ...]:
 
 
 def learn_sight(
-    model: Any, encoder: ChatEncoder, source: Iterator[PlayedTurn], minutes: float, file: Path
+    model: Any, encoder: ChatEncoder, source: Iterator[PlayedTurn], updates: int, file: Path
 ) -> None:
     """Teach tower and connector the contents of cells (cross-entropy) and their relations
     (`things`, squared error).
@@ -152,7 +144,7 @@ def learn_sight(
     readers = {
         f"reader.{name}": each for name, each in nn.ModuleList([reader, names]).named_parameters()
     }
-    fit([({**sight_of(model), **readers}, 2e-3)], minutes, step, file)
+    fit([({**sight_of(model), **readers}, 2e-3)], updates, step, file)
 
 
 def image_tokens(model: Any, encoder: ChatEncoder, shown: Sequence[Any]) -> Tensor:

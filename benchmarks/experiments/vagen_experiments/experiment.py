@@ -67,10 +67,11 @@ class Checkpoint:
         critic_updates: of 512 states each.
         critic_learning_rate: at its peak.
         processes: that play ahead of the imitation; they change no result.
-        sight_minutes: of a pretrained language model (`fine_tuning`), which is the start where
+        sight_updates: of a pretrained language model (`fine_tuning`), which is the start where
             these are given, in which its vision tower learns to see. Most of the above is the tiny
             models'.
-        replies_minutes: in which it learns the oracle's replies.
+        replies_updates: in which it learns the oracle's replies.
+        options: of the environment over the experiment's, for what it learns from.
     """
 
     weights: str = ""
@@ -89,13 +90,14 @@ class Checkpoint:
     critic_updates: int = 1500
     critic_learning_rate: float = 2e-3
     processes: int = 0
-    sight_minutes: float = 0.0
-    replies_minutes: float = 0.0
+    sight_updates: int = 0
+    replies_updates: int = 0
+    options: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def is_pretrained(self) -> bool:
         """Whether the start is a pretrained language model."""
-        return self.replies_minutes > 0
+        return self.replies_updates > 0
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,5 +1,5 @@
 """Fine-tune a pretrained language model on replies of the oracle, after its vision tower has
-learned to see. Time bounds each stage, and one whose weights exist isn't repeated.
+learned to see. A stage whose weights exist isn't repeated.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class FineTuning:
         out: the folder of their weights and of `log.jsonl`.
         env: the environment's id.
         options: its options.
-        minutes: of each stage but the start.
+        updates: of each stage but the start.
         seed: of the adapters.
         batch: replies of an update.
     """
@@ -63,7 +63,7 @@ class FineTuning:
     out: Path
     env: str
     options: Mapping[str, Any]
-    minutes: Mapping[str, float] = field(default_factory=dict)
+    updates: Mapping[str, int] = field(default_factory=dict)
     seed: int = 0
     batch: int = 16
 
@@ -106,7 +106,7 @@ class FineTuning:
         seen = (turn for turn, _ in self._turns(encoder, FIRST_SEED))
         if not file.is_file():
             restart_tower(model)
-            learn_sight(model, encoder, seen, self.minutes["sight"], file)
+            learn_sight(model, encoder, seen, self.updates["sight"], file)
         model.load_state_dict(load_file(file), strict=False)
         as_loud_as_words(model, encoder, list(itertools.islice(seen, 64)))
         return model, encoder
@@ -159,7 +159,7 @@ class FineTuning:
 
         adapters = {name: each for name, each in model.named_parameters() if "lora_" in name}
         groups = [(adapters, 5e-4), (sight_of(model), SIGHT_RATE)]
-        fit(groups, self.minutes[file.stem], step, file)
+        fit(groups, self.updates[file.stem], step, file)
 
 
 def _store_frozen_in_bfloat16(model: Any) -> None:
