@@ -1,4 +1,4 @@
-"""What image tokens are taught, and training bounded by time, without a model's weights."""
+"""What image tokens are taught, and how a training goes on, without a model's weights."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("torch")
 
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 
 import vagen_envs  # noqa: F401
 from vagen_experiments.connector_pretraining import fit, image_tokens, told
@@ -38,25 +38,42 @@ def test_tokens_of_pictures_are_one_tensor(form):
     assert torch.equal(image_tokens(model, encoder, [0, 1, 2]), torch.stack(pictures))
 
 
-def test_training_ends_with_its_time_and_leaves_weights_and_a_log(tmp_path):
+def test_a_training_has_its_updates_and_leaves_weights_and_a_log(tmp_path):
     weight = torch.nn.Parameter(torch.ones(3))
-    fit(
-        [({"weight": weight}, 0.1)],
-        0.01,
-        lambda: (weight.square().sum(), 0.5),
-        tmp_path / "stage.safetensors",
-    )
+    losses = []
+
+    def step():
+        loss = weight.square().sum()
+        losses.append(float(loss.detach()))
+        return loss, 0.5
+
+    fit([({"weight": weight}, 0.1)], 30, step, tmp_path / "stage.safetensors")
+    assert len(losses) == 30
+    assert losses[-1] < losses[0]
     assert torch.equal(load_file(tmp_path / "stage.safetensors")["weight"], weight)
-    assert weight.square().sum() < 3
-    last = json.loads((tmp_path / "log.jsonl").read_text().splitlines()[-1])
-    assert last["stage"] == "stage"
-    assert last["figure"] == 0.5
+    entries = [json.loads(line) for line in (tmp_path / "log.jsonl").read_text().splitlines()]
+    assert [entry["update"] for entry in entries] == [25, 30]
+    assert entries[-1]["stage"] == "stage"
+    assert entries[-1]["figure"] == 0.5
 
 
 def test_an_interrupted_training_goes_on(tmp_path):
-    """It takes the weights and the minutes that were spent, whatever it is given."""
+    """It takes the weights, and makes the updates that are left."""
     file = tmp_path / "stage.safetensors"
-    save_file({"weight": torch.full((3,), 5.0)}, f"{file}.partial", {"minutes": "10"})
     weight = torch.nn.Parameter(torch.ones(3))
-    fit([({"weight": weight}, 0.1)], 10, lambda: (weight.square().sum(), 0.5), file)
-    assert weight.min() > 4
+    steps = []
+
+    def step():
+        steps.append(float(weight.detach().min()))
+        if len(steps) == 28:
+            raise RuntimeError("interrupted")
+        return weight.square().sum(), 0.5
+
+    with pytest.raises(RuntimeError, match="interrupted"):
+        fit([({"weight": weight}, 0.1)], 40, step, file)
+    saved = float(load_file(f"{file}.partial")["weight"].min())
+    again = torch.nn.Parameter(torch.ones(3))
+    weight, steps = again, []
+    fit([({"weight": again}, 0.1)], 40, step, file)
+    assert steps[0] == saved
+    assert len(steps) == 15
