@@ -258,13 +258,13 @@ def mutants_of(path: str) -> list[str]:
         reset_config()
         mutated = mutate_file_contents(path, source)
     reset_config()
-    before = {f"x_{name}__mutmut_orig" for name in _called_at_import(source)}
+    at_import = {f"x_{name}__mutmut_orig" for name in _called_at_import(source)}
     functions = {node.name: node for node in _functions(ast.parse(mutated.code))}
     module = path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
     kept = []
     for name in mutated.mutant_names:
         original = functions[f"{name.rpartition('__mutmut_')[0]}__mutmut_orig"]
-        if original.name not in before and not _is_wording(original, functions[name]):
+        if original.name not in at_import and not _is_wording(original, functions[name]):
             kept.append(f"{module}.{name}")
     return kept
 

@@ -394,7 +394,7 @@ def test_nothing_after_a_made_up_message_executes(play, made_up, form):
 
 @pytest.mark.parametrize("speaker", ["Assistant", "Observation"])
 def test_what_another_says_after_an_answer_in_another_form_is_not_read(play, speaker):
-    """An answer has nothing after it, and what isn't the reply's own isn't after it."""
+    """A message of the other side ends the reply, so the answer before it stands alone."""
     assert names(play(f"I look.\n\\boxed{{Up}}\n\n{speaker}: Go on.")) == ["Up"]
 
 

@@ -71,7 +71,8 @@ class Checkpoint:
             these are given, in which its vision tower learns to see. Most of the above is the tiny
             models'.
         replies_updates: in which it learns the oracle's replies.
-        options: of the environment over the experiment's, for what it learns from.
+        options: environment options that replace the experiment's in the demonstrations of a
+            pretrained language model.
     """
 
     weights: str = ""
