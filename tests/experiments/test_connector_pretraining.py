@@ -77,3 +77,22 @@ def test_an_interrupted_training_goes_on(tmp_path):
     fit([({"weight": again}, 0.1)], 40, step, file)
     assert steps[0] == saved
     assert len(steps) == 15
+
+
+def test_weights_of_a_longer_training_are_not_taken(tmp_path):
+    """With fewer updates than those made before, none would be left, and no weights written."""
+    file, saves = tmp_path / "stage.safetensors", []
+    weight = torch.nn.Parameter(torch.ones(3))
+
+    def step():
+        saves.append(float(weight.detach().min()))
+        if len(saves) == 28:
+            raise RuntimeError("interrupted")
+        return weight.square().sum(), 0.5
+
+    with pytest.raises(RuntimeError, match="interrupted"):
+        fit([({"weight": weight}, 0.1)], 40, step, file)
+    weight = torch.nn.Parameter(torch.ones(3))
+    fit([({"weight": weight}, 0.1)], 10, lambda: (weight.square().sum(), 0.5), file)
+    assert torch.equal(load_file(file)["weight"], weight)
+    assert float(weight.detach().min()) > 0.5  # ten updates from 1, not from where 25 had led

@@ -38,7 +38,8 @@ def fit(
         updates: of the training.
         step: returns the loss of the next batch, and a figure for `log.jsonl` beside `file`.
         file: gets the weights; `FILE.partial` has those of the last 25th update, from which a
-            training that was interrupted goes on, without the moments of AdamW.
+            training that was interrupted goes on, without the moments of AdamW. One that was to
+            have more updates is begun again.
     """
     named = {name: each for group, _ in groups for name, each in group.items()}
     parameters = list(named.values())
@@ -47,7 +48,7 @@ def fit(
     )
     log: list[tuple[float, float]] = []
     partial = file.with_name(f"{file.name}.partial")
-    before = _resumed(named, partial)
+    before = _resumed(named, partial, updates)
     for number in range(before + 1, updates + 1):
         warm = min(1.0, (number - before) / 20)  # AdamW's moments are new after an interruption
         left = (1 + math.cos(math.pi * (number - 1) / updates)) / 2
@@ -80,16 +81,19 @@ def fit(
 
 
 @torch.no_grad()
-def _resumed(named: Named, partial: Path) -> int:
-    """Give parameters the weights of an interrupted training, and return its updates; 0 without
-    one.
+def _resumed(named: Named, partial: Path, updates: int) -> int:
+    """Give parameters the weights of an interrupted training of fewer than `updates`, and return
+    its own; 0 without one.
     """
     if not partial.is_file():
         return 0
     with safe_open(partial, "pt") as saved:
+        before = int(saved.metadata()["updates"])
+        if before >= updates:
+            return 0
         for name, parameter in named.items():
             parameter.copy_(saved.get_tensor(name))
-        return int(saved.metadata()["updates"])
+        return before
 
 
 def told(state: FrozenLakeState) -> tuple[Thing, ...]:
