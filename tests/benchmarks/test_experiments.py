@@ -100,8 +100,9 @@ def result(recipe, seed, solved, **figures):
     }
 
 
-def cells(runs, baseline, recipe):
-    checkpoint = {key: value for key, value in runs[0].items() if key not in ("recipe", "seed")}
+def cells(runs, baseline, recipe, start=None):
+    start = start or runs[0]
+    checkpoint = {key: value for key, value in start.items() if key not in ("recipe", "seed")}
     head, _, *rows = (
         [cell.strip() for cell in line.split("|")[1:-1]]
         for line in table({"checkpoint": checkpoint, "runs": runs}, baseline).splitlines()
@@ -123,6 +124,15 @@ def test_a_gain_is_judged_by_level_and_by_training():
         f"{2 / 2**8:.2g}",
         "1",
     )
+
+
+def test_a_training_is_compared_with_the_start_on_its_levels():
+    start = result("", 0, "11000000")
+    runs = [result("base", 0, "11111111"), result("base", 1, "11111100")]
+    row = cells(runs, "base", "base", start)
+    assert row["gain over the start"].startswith("+0.625 (+0.")
+    start["sampled_as"] = {"base": result("", 0, "11110000")["sampled"]}  # with its own options
+    assert cells(runs, "base", "base", start)["gain over the start"].startswith("+0.375 (+0.")
 
 
 def test_boxes_are_scored_by_iou_and_compared_by_level(tiny_folder):

@@ -24,9 +24,10 @@ def table(results: Mapping[str, Any], baseline: str = "") -> str:
     first.
 
     Success is a mean over seeds, with 95 % intervals over levels (a level is one cluster) and over
-    seeds (Student). With a baseline, `gain` is the difference on the same levels and seeds: its
-    interval and p-value (sign flips) are over levels and say whether these trainings differ; `p
-    over seeds` permutes trainings and says it of the recipes.
+    seeds (Student). `gain` is the difference to the initial checkpoint on the same levels, and with
+    a baseline that to its trainings on the same levels and seeds: its interval and p-value (sign
+    flips) are over levels and say whether these trainings differ; `p over seeds` permutes trainings
+    and says it of the recipes.
     """
     runs, checkpoint = results["runs"], results["checkpoint"]
     columns = _columns(results, baseline)
@@ -115,6 +116,7 @@ def _columns(
         "success": lambda own: f"{_mean(own, 'sampled', 'success'):.3f}",
         "95 % over levels": lambda own: _range(over_levels([run["sampled"] for run in own])),
         "over seeds": lambda own: _range(interval([run["sampled"]["success"] for run in own])),
+        "gain over the start": lambda own: _gain(_with_start(checkpoint, own)),
     }
     if "greedy" in checkpoint:
         columns["most likely reply"] = lambda own: f"{_mean(own, 'greedy', 'success'):.3f}"
@@ -172,6 +174,16 @@ def _pairing(baseline: Sequence[Result]) -> Callable[[Sequence[Result]], Pairs]:
         ]
 
     return pairs
+
+
+def _with_start(checkpoint: Result, own: Sequence[Result]) -> Pairs:
+    """The initial checkpoint, played with the options of the recipe, beside each training."""
+    played = checkpoint.get("sampled_as", {})
+    return [
+        ({"sampled": played.get(run["recipe"], checkpoint["sampled"])}, run)
+        for run in own
+        if "seed" in run
+    ]
 
 
 def _gain(pairs: Pairs) -> str:
