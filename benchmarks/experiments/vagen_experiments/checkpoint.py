@@ -76,9 +76,8 @@ def _fine_tune(experiment: Experiment, out: Path) -> None:
     """
     how = experiment.checkpoint
     updates = {"sight": how.sight_updates, "replies": how.replies_updates}
-    options = {**experiment.options, **how.options}
     folder = out.parent / "stages"
-    stages = FineTuning(folder, experiment.env, options, updates, batch=BATCH // 2)
+    stages = FineTuning(folder, experiment.env, experiment.options, updates, batch=BATCH // 2)
     stages.save_merged(out, torch.bfloat16)
 
 

@@ -71,8 +71,6 @@ class Checkpoint:
             these are given, in which its vision tower learns to see. Most of the above is the tiny
             models'.
         replies_updates: in which it learns the oracle's replies.
-        options: environment options that replace the experiment's in the demonstrations of a
-            pretrained language model.
     """
 
     weights: str = ""
@@ -93,7 +91,6 @@ class Checkpoint:
     processes: int = 0
     sight_updates: int = 0
     replies_updates: int = 0
-    options: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def is_pretrained(self) -> bool:

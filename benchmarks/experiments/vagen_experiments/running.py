@@ -22,6 +22,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from vagen_adapters.ppo.checkpoints import last_checkpoint
 from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer
 from vagen_benchmarks.meter import Meter
@@ -224,6 +226,10 @@ def _train(
     seconds = time.perf_counter() - began
     trainer.save_model(config.output_dir)
     close_environments(trainer)
+    policy = trainer.model.policy
+    if trainer.model.has_adapters:  # replies take twice as long through them
+        stored = torch.bfloat16 if config.bf16 else torch.float32
+        policy = policy.float().merge_and_unload().to(stored)
     logs = [entry for entry in trainer.state.log_history if "rollout/return" in entry]
     return {
         "recipe": recipe,
@@ -236,9 +242,7 @@ def _train(
         "episodes_per_rollout": config.episodes_per_rollout,
         **({"evaluations": evaluations.found} if evaluations.found else {}),
         **({"critic": evaluations.critic} if evaluations.critic else {}),
-        **evaluate(
-            _with_options_of(experiment, recipe), start, trainer.model.policy, config.context
-        ),
+        **evaluate(_with_options_of(experiment, recipe), start, policy, config.context),
         "curves": {
             key: [round(entry[key], 4) for entry in logs if key in entry]
             for key in CURVES
