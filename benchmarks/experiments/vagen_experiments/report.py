@@ -55,19 +55,27 @@ def table(results: Mapping[str, Any], baseline: str = "") -> str:
 
 
 def _words_table(rows: Sequence[tuple[str, Sequence[Result]]]) -> list[str]:
-    """The rule judge's F1 of observations and predictions and success, with 95 % intervals over
-    levels, of sampled replies to the level's pictures and to those of other levels.
+    """The rule judge's F1 of observations and predictions, its difference to the first row's, and
+    success, with 95 % intervals over levels, of sampled replies to the level's pictures and to
+    those of other levels.
     """
     lines = [
-        "| | pictures | F1 of observations | of predictions | success | turns |",
-        "|---" * 6 + "|",
+        "| | pictures | F1 of observations | over the start | of predictions | over the start "
+        "| success | turns |",
+        "|---" * 8 + "|",
     ]
+    start = rows[0][1][0]
     for name, runs in rows:
         for how, pictures in (("sampled", "own"), ("shuffled_images", "of other levels")):
             plays = [run[how] for run in runs if how in run]
             if not plays:
                 continue
-            cells = [_with_bounds([play[f"{part}_by_level"] for play in plays]) for part in WORDS]
+            cells = []
+            for part in WORDS:
+                levels = [play[f"{part}_by_level"] for play in plays]
+                cells.append(_with_bounds(levels))
+                before = start[how][f"{part}_by_level"]
+                cells.append("–" if runs[0] is start else _difference(before, _by_level(levels)))
             cells.append(_with_bounds([[int(each) for each in play["solved"]] for play in plays]))
             turns = statistics.fmean(play["turns"] for play in plays)
             lines.append(f"| {name} | {pictures} | {' | '.join(cells)} | {turns:.2f} |")
@@ -219,14 +227,18 @@ def _gain_in_truth(
     if not pairs:
         return "–"
     before, after = (
-        [
-            statistics.fmean(level)
-            for level in zip(
-                *(pair[i]["sampled"][f"{part}_by_level"] for pair in pairs), strict=True
-            )
-        ]
-        for i in (0, 1)
+        _by_level([pair[i]["sampled"][f"{part}_by_level"] for pair in pairs]) for i in (0, 1)
     )
+    return _difference(before, after)
+
+
+def _by_level(plays: Sequence[Sequence[float]]) -> list[float]:
+    """The mean of each level over plays."""
+    return [statistics.fmean(level) for level in zip(*plays, strict=True)]
+
+
+def _difference(before: Sequence[float], after: Sequence[float]) -> str:
+    """The mean difference on the same levels, with Student's 95 % interval over them."""
     gains = [new - old for old, new in zip(before, after, strict=True)]
     value, half = statistics.fmean(gains), _half_width(gains)
     return f"{value:+.3f} ({value - half:+.2f} to {value + half:+.2f})"
