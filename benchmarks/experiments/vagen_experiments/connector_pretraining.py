@@ -38,8 +38,8 @@ def fit(
         updates: of the training.
         step: returns the loss of the next batch, and a figure for `log.jsonl` beside `file`.
         file: gets the weights; `FILE.partial` has those of the last 25th update, from which a
-            training that was interrupted goes on, without the moments of AdamW. One that was to
-            have more updates is begun again.
+            training that was interrupted goes on, without the moments of AdamW. Weights of more
+            updates than are asked for are left alone.
     """
     named = {name: each for group, _ in groups for name, each in group.items()}
     parameters = list(named.values())
