@@ -22,8 +22,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from vagen_adapters.ppo.checkpoints import last_checkpoint
 from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer
 from vagen_benchmarks.meter import Meter
@@ -32,6 +30,7 @@ from vagen_experiments.checkpoint import make_checkpoint, make_privileged_critic
 from vagen_experiments.critics import StudyConfig, StudyTrainer
 from vagen_experiments.evaluation import evaluate
 from vagen_experiments.experiment import Experiment, ExperimentError
+from vagen_experiments.merged import MergedSampler, merged_copy
 from vagen_experiments.report import table
 from vagen_experiments.training import (
     Evaluations,
@@ -220,16 +219,16 @@ def _train(
     began, evaluations = time.perf_counter(), Evaluations(config)
     score = reward_of(experiment, recipe, config)
     kind = StudyTrainer if isinstance(config, StudyConfig) else MultiTurnPPOTrainer
-    trainer = kind(str(start), config, score=score, callbacks=[evaluations])
+    sampler = MergedSampler if config.lora else None
+    trainer = kind(str(start), config, score=score, callbacks=[evaluations], make_sampler=sampler)
     saved = last_checkpoint(config.output_dir)
     trainer.train(resume_from_checkpoint=str(saved) if saved else None)
     seconds = time.perf_counter() - began
     trainer.save_model(config.output_dir)
     close_environments(trainer)
     policy = trainer.model.policy
-    if trainer.model.has_adapters:  # replies take twice as long through them
-        stored = torch.bfloat16 if config.bf16 else torch.float32
-        policy = policy.float().merge_and_unload().to(stored)
+    if config.lora:
+        policy = merged_copy(policy)
     logs = [entry for entry in trainer.state.log_history if "rollout/return" in entry]
     return {
         "recipe": recipe,

@@ -56,9 +56,9 @@ def options_of(experiment: Experiment, name: str) -> dict[str, Any]:
 def training_config(experiment: Experiment, name: str, seed: int, out: Path) -> MultiTurnPPOConfig:
     """The settings of one training, whose model is saved to `out`.
 
-    The critic of a tiny model is the one that the initial checkpoint has: a head that pools over
-    the image tokens of the frozen policy, or one that is given the state. A pretrained model is
-    trained as the recipe says.
+    The critic is a head over the policy's states that doesn't teach its backbone. A tiny model's is
+    the one that the initial checkpoint has: it pools over the image tokens of the frozen policy, or
+    is given the state.
     """
     given = {**experiment.settings, **experiment.variant(name).settings}
     fixed = {"report_to": "none", "save_strategy": "no", "use_cpu": True}
@@ -68,9 +68,10 @@ def training_config(experiment: Experiment, name: str, seed: int, out: Path) -> 
         seed=seed,
         **{**fixed, **given},
     )
-    if experiment.checkpoint.is_pretrained:
-        return MultiTurnPPOConfig(**settings)
     config = StudyConfig(**settings)
+    if experiment.checkpoint.is_pretrained:
+        config.critic_heads_only = config.shared_backbone
+        return config
     config.logging_steps = config.steps_per_rollout
     if config.critic_kind != "none":
         config.shared_backbone = config.critic_heads_only = True

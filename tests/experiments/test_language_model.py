@@ -1,0 +1,91 @@
+"""How `language-model` trains adapters: replies from merged weights, and values that don't teach the policy."""
+
+import pytest
+
+pytest.importorskip("trl")
+
+import torch
+from ppo_training import config, lake
+
+from vagen_adapters.ppo.chat_encoder import load_policy
+from vagen_adapters.ppo.environments import EnvironmentPool
+from vagen_adapters.ppo.episodes import LevelSeed
+from vagen_adapters.ppo.generation import SampleSettings, TransformersSampler
+from vagen_adapters.ppo.lora import with_adapters
+from vagen_adapters.ppo.rollout import Rollout
+from vagen_experiments.critics import StudyConfig, StudyTrainer
+from vagen_experiments.experiment import load_experiment
+from vagen_experiments.merged import MergedSampler
+from vagen_experiments.training import training_config
+
+LORA = {"r": 4, "target_modules": ["q_proj", "v_proj"]}
+
+
+def replies(sampler, encoder):
+    tasks = config("unused", environments=lake(max_turns=2)).tasks
+    sampling = SampleSettings(temperature=1.0, top_p=1.0, max_tokens=6)
+    rollout = Rollout(EnvironmentPool(2, tasks), encoder, sampler, sampling)
+    played = rollout.play([LevelSeed(seed, environment=tasks[0].name) for seed in range(3)], 0)
+    return [turn.reply for episode in played for turn in episode.turns]
+
+
+def move(policy):
+    with torch.no_grad():
+        for name, weight in policy.named_parameters():
+            if "lora_B" in name:
+                weight.normal_(0, 0.3)
+
+
+def test_a_merged_copy_replies_as_the_policy_does(tiny_folder):
+    model, encoder = load_policy(tiny_folder)
+    unadapted = replies(TransformersSampler(model, encoder), encoder)
+    policy = with_adapters(model, LORA, seed=0)
+    merged = MergedSampler(policy, encoder)
+    for _ in range(2):  # it follows what is learned
+        torch.manual_seed(0)
+        move(policy)
+        merged.sync()
+        for own, other in zip(
+            replies(TransformersSampler(policy, encoder), encoder),
+            replies(merged, encoder),
+            strict=True,
+        ):
+            assert own.ids == other.ids
+            assert own.logprobs == pytest.approx(other.logprobs, abs=1e-4)
+    assert [each.ids for each in replies(merged, encoder)] != [each.ids for each in unadapted]
+
+
+@pytest.mark.parametrize("heads_only", [True, False])
+def test_values_teach_their_head_alone(heads_only, tiny_folder, tmp_path):
+    small = StudyConfig(
+        str(tmp_path),
+        environments=lake(),
+        episodes_per_rollout=4,
+        max_tokens=4,
+        shared_backbone=True,
+        critic_heads_only=heads_only,
+        lora=LORA,
+        use_cpu=True,
+        bf16=False,
+        gradient_checkpointing=False,
+        report_to="none",
+    )
+    trainer = StudyTrainer(tiny_folder, small)
+    with torch.no_grad():
+        trainer.model.value_head.weight.fill_(0.1)  # from 0 it would teach nothing else at first
+    experience = trainer.collect_experience(0)
+    want = ["logprobs", "values"]
+    mask = experience.advantages.mask
+    found = trainer._forward(experience.sequences, torch.arange(2), want, mask)
+    found["values"].sum().backward()
+    assert trainer.model.value_head.weight.grad.abs().sum() > 0
+    of_policy = [each.grad for each in trainer.model.trainable(critic=False)]
+    assert all(gradient is None for gradient in of_policy) == heads_only
+
+
+def test_the_experiment_trains_so(tmp_path):
+    experiment = load_experiment("language-model")
+    for recipe in experiment.recipes:
+        found = training_config(experiment, recipe, 0, tmp_path)
+        assert found.critic_heads_only
+        assert found.advantage == "turn_gae"
