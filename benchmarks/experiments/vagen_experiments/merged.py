@@ -20,8 +20,8 @@ def merged_copy(policy: Any) -> Any:
 class MergedSampler(TransformersSampler):
     """Samples from a merged copy of a policy with adapters, made anew before each rollout.
 
-    The trainer computes log-probabilities with the adapters beside the weights; `policy/sampler_gap`
-    tells what rounding makes of that.
+    The trainer computes log-probabilities with the adapters beside the weights;
+    `policy/sampler_gap` tells what rounding makes of that.
     """
 
     def __init__(self, policy: Any, encoder: ChatEncoder) -> None:
