@@ -15,7 +15,7 @@ from vagen_adapters.ppo.lora import with_adapters
 from vagen_adapters.ppo.rollout import Rollout
 from vagen_experiments.critics import StudyConfig, StudyTrainer
 from vagen_experiments.experiment import load_experiment
-from vagen_experiments.merged import MergedSampler
+from vagen_experiments.merged import MergedSampler, merged_copy
 from vagen_experiments.training import training_config
 
 LORA = {"r": 4, "target_modules": ["q_proj", "v_proj"]}
@@ -53,6 +53,20 @@ def test_a_merged_copy_replies_as_the_policy_does(tiny_folder):
             assert own.ids == other.ids
             assert own.logprobs == pytest.approx(other.logprobs, abs=1e-4)
     assert [each.ids for each in replies(merged, encoder)] != [each.ids for each in unadapted]
+
+
+def test_only_weights_of_a_merged_copy_are_rounded(tiny_folder):
+    """Positions are told by frequencies, and these aren't stored with the weights."""
+    model, _ = load_policy(tiny_folder)
+    for parameter in model.parameters():
+        parameter.data = parameter.data.bfloat16()
+    before = dict(model.named_buffers())
+    merged = merged_copy(with_adapters(model, LORA, seed=0))
+    assert {each.dtype for each in merged.parameters()} == {torch.bfloat16}
+    assert before
+    for name, buffer in merged.named_buffers():
+        assert buffer.dtype == before[name].dtype
+        assert torch.equal(buffer, before[name])
 
 
 @pytest.mark.parametrize("heads_only", [True, False])

@@ -14,7 +14,10 @@ from vagen_adapters.ppo.generation import TransformersSampler
 def merged_copy(policy: Any) -> Any:
     """A copy without adapters, in the type of the frozen weights."""
     stored = next(each.dtype for each in policy.parameters() if not each.requires_grad)
-    return copy.deepcopy(policy).float().merge_and_unload().to(stored)
+    merged = copy.deepcopy(policy).float().merge_and_unload()
+    for parameter in merged.parameters():  # not the buffers: rounded frequencies shift positions
+        parameter.data = parameter.data.to(stored)
+    return merged
 
 
 class MergedSampler(TransformersSampler):
