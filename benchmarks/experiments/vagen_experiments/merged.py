@@ -1,4 +1,4 @@
-"""Replies from a policy whose adapters are merged: on a CPU they take half the time."""
+"""Replies from a policy whose adapters are merged, which saves a sixth of their time on a CPU."""
 
 from __future__ import annotations
 
