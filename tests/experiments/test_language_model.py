@@ -15,7 +15,7 @@ from vagen_adapters.ppo.lora import with_adapters
 from vagen_adapters.ppo.rollout import Rollout
 from vagen_experiments.critics import StudyConfig, StudyTrainer
 from vagen_experiments.experiment import load_experiment
-from vagen_experiments.merged import MergedSampler, merged_copy
+from vagen_experiments.merged import MergedSampler
 from vagen_experiments.training import training_config
 
 LORA = {"r": 4, "target_modules": ["q_proj", "v_proj"]}
@@ -29,11 +29,12 @@ def replies(sampler, encoder):
     return [turn.reply for episode in played for turn in episode.turns]
 
 
-def move(policy):
+def move(policy, seed):
+    generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for name, weight in policy.named_parameters():
             if "lora_B" in name:
-                weight.normal_(0, 0.3)
+                weight.normal_(0, 0.3, generator=generator)
 
 
 def test_a_merged_copy_replies_as_the_policy_does(tiny_folder):
@@ -41,9 +42,8 @@ def test_a_merged_copy_replies_as_the_policy_does(tiny_folder):
     unadapted = replies(TransformersSampler(model, encoder), encoder)
     policy = with_adapters(model, LORA, seed=0)
     merged = MergedSampler(policy, encoder)
-    for _ in range(2):  # it follows what is learned
-        torch.manual_seed(0)
-        move(policy)
+    for seed in range(2):  # it follows what is learned
+        move(policy, seed)
         merged.sync()
         for own, other in zip(
             replies(TransformersSampler(policy, encoder), encoder),
@@ -57,14 +57,17 @@ def test_a_merged_copy_replies_as_the_policy_does(tiny_folder):
 
 def test_only_weights_of_a_merged_copy_are_rounded(tiny_folder):
     """Positions are told by frequencies, and these aren't stored with the weights."""
-    model, _ = load_policy(tiny_folder)
+    model, encoder = load_policy(tiny_folder)
     for parameter in model.parameters():
         parameter.data = parameter.data.bfloat16()
     before = dict(model.named_buffers())
-    merged = merged_copy(with_adapters(model, LORA, seed=0))
-    assert {each.dtype for each in merged.parameters()} == {torch.bfloat16}
+    policy = with_adapters(model, LORA, seed=0)
+    move(policy, 0)
+    merged = MergedSampler(policy, encoder)
+    merged.sync()
+    assert {each.dtype for each in merged.model.parameters()} == {torch.bfloat16}
     assert before
-    for name, buffer in merged.named_buffers():
+    for name, buffer in merged.model.named_buffers():
         assert buffer.dtype == before[name].dtype
         assert torch.equal(buffer, before[name])
 

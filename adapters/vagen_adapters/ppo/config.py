@@ -132,7 +132,7 @@ class MultiTurnPPOConfig(_BaseConfig):
         log_gradient_norms: log the gradient norms of the vision tower and the language model by
             layer (V-Triune, figure 5).
         shared_backbone: the critic is a value head on the policy's backbone instead of a model of
-            its own. Its loss moves the backbone too: after 32 updates of adapters, with a
+            its own. Its loss trains the backbone too: after 32 updates of adapters, with a
             `critic_learning_rate` of 1e-3, its gradient there was 5 times the policy's.
         lora: settings of `peft.LoraConfig`. If given, only adapters and the value head are trained,
             and the reference is the policy without adapters.

@@ -11,15 +11,6 @@ from vagen_adapters.ppo.chat_encoder import ChatEncoder
 from vagen_adapters.ppo.generation import TransformersSampler
 
 
-def merged_copy(policy: Any) -> Any:
-    """A copy without adapters, in the type of the frozen weights."""
-    stored = next(each.dtype for each in policy.parameters() if not each.requires_grad)
-    merged = copy.deepcopy(policy).float().merge_and_unload()
-    for parameter in merged.parameters():  # not the buffers: rounded frequencies shift positions
-        parameter.data = parameter.data.to(stored)
-    return merged
-
-
 class MergedSampler(TransformersSampler):
     """Samples from a merged copy of a policy with adapters, made anew before each rollout.
 
@@ -34,4 +25,4 @@ class MergedSampler(TransformersSampler):
     def sync(self) -> None:
         """Take over the policy's weights as they are now."""
         with torch.no_grad():
-            self.model = merged_copy(self._policy).eval()
+            self.model = copy.deepcopy(self._policy).merge_and_unload().eval()

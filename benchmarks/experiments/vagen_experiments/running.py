@@ -23,14 +23,13 @@ from pathlib import Path
 from typing import Any
 
 from vagen_adapters.ppo.checkpoints import last_checkpoint
-from vagen_adapters.ppo.trainer import MultiTurnPPOTrainer
 from vagen_benchmarks.meter import Meter
 from vagen_experiments import plots
 from vagen_experiments.checkpoint import make_checkpoint, make_privileged_critic
-from vagen_experiments.critics import StudyConfig, StudyTrainer
+from vagen_experiments.critics import StudyTrainer
 from vagen_experiments.evaluation import evaluate
 from vagen_experiments.experiment import Experiment, ExperimentError
-from vagen_experiments.merged import MergedSampler, merged_copy
+from vagen_experiments.merged import MergedSampler
 from vagen_experiments.report import table
 from vagen_experiments.training import (
     Evaluations,
@@ -218,9 +217,10 @@ def _train(
     config = training_config(experiment, recipe, seed, out / "models" / f"{recipe}-{seed}")
     began, evaluations = time.perf_counter(), Evaluations(config)
     score = reward_of(experiment, recipe, config)
-    kind = StudyTrainer if isinstance(config, StudyConfig) else MultiTurnPPOTrainer
     sampler = MergedSampler if config.lora else None
-    trainer = kind(str(start), config, score=score, callbacks=[evaluations], make_sampler=sampler)
+    trainer = StudyTrainer(
+        str(start), config, score=score, callbacks=[evaluations], make_sampler=sampler
+    )
     saved = last_checkpoint(config.output_dir)
     trainer.train(resume_from_checkpoint=str(saved) if saved else None)
     seconds = time.perf_counter() - began
@@ -228,7 +228,7 @@ def _train(
     close_environments(trainer)
     policy = trainer.model.policy
     if config.lora:
-        policy = merged_copy(policy)
+        policy = policy.merge_and_unload()
     logs = [entry for entry in trainer.state.log_history if "rollout/return" in entry]
     return {
         "recipe": recipe,

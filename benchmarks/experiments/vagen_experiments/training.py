@@ -53,7 +53,7 @@ def options_of(experiment: Experiment, name: str) -> dict[str, Any]:
     return {**experiment.options, **experiment.variant(name).options}
 
 
-def training_config(experiment: Experiment, name: str, seed: int, out: Path) -> MultiTurnPPOConfig:
+def training_config(experiment: Experiment, name: str, seed: int, out: Path) -> StudyConfig:
     """The settings of one training, whose model is saved to `out`.
 
     The critic is a head over the policy's states that doesn't teach its backbone. A tiny model's is
