@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import random
+import threading
 
 import gymnasium as gym
 import numpy as np
@@ -65,6 +67,12 @@ class Unseeded(FrozenLakeEnv):
 class UsesGlobalGenerator(FrozenLakeEnv):
     def _load(self, stream, split):
         np.random.random()  # noqa: NPY002
+        super()._load(stream, split)
+
+
+class SeedsGlobalGenerator(FrozenLakeEnv):
+    def _load(self, stream, split):
+        random.seed(0)
         super()._load(stream, split)
 
 
@@ -161,6 +169,10 @@ class Hidden(gym.Env):
             UsesGlobalGenerator,
             "global_generators_are_left_alone: the global generator of `numpy.random`",
         ),
+        (
+            SeedsGlobalGenerator,
+            "global_generators_are_left_alone: the global generator of `random`",
+        ),
         (OneLevel, "levels_follow_from_seeds: all seeds give the same level"),
         (LeaksSplits, "splits_share_no_level: train and val share"),
         (ReusesItsBuffer, "passes_gymnasiums_check|outside the observation space"),
@@ -186,6 +198,21 @@ class Hidden(gym.Env):
 def test_broken_environments_fail_for_their_reason(broken, reason):
     with pytest.raises(ConformanceError, match=reason):
         check(broken)
+
+
+@pytest.mark.parametrize("turn", [0, 1])
+def test_a_draw_by_another_thread_is_not_the_environments(turn):
+    """Such as by a web client that waits a random time before it tries again."""
+    made = itertools.count(turn)
+
+    def make():
+        if next(made) % 2 == 0:
+            thread = threading.Thread(target=random.random)
+            thread.start()
+            thread.join()
+        return FrozenLakeEnv()
+
+    check(make, seeds=(0,))
 
 
 @pytest.mark.parametrize(
