@@ -323,6 +323,34 @@ def test_a_shared_backbone_learns_from_both_losses_but_not_while_the_critic_warm
     )
 
 
+def gradients_of_an_update(tiny_folder, tmp_path, **changes):
+    """Of the policy's weights and of the value head, before they are clipped."""
+    trainer = MultiTurnPPOTrainer(
+        tiny_folder, config(tmp_path, shared_backbone=True, entropy_coef=0.1, **changes)
+    )
+    torch.nn.init.constant_(trainer.model.value_head.weight, 0.1)
+    experience = trainer.collect_experience(0)
+    rows = torch.arange(len(experience.sequences.rows))
+    trainer.backward(experience, rows, only_critic=False)
+    of_policy = [
+        each.grad.flatten() for each in trainer.model.policy.parameters() if each.requires_grad
+    ]
+    return torch.cat(of_policy), trainer.model.value_head.weight.grad
+
+
+def test_vf_coef_weighs_what_values_teach_a_shared_backbone(tiny_folder, tmp_path):
+    alone, head = gradients_of_an_update(tiny_folder, tmp_path, vf_coef=0.0)
+    assert alone.norm() > 0
+    assert head.norm() > 0
+    whole, same_head = gradients_of_an_update(tiny_folder, tmp_path, vf_coef=1.0)
+    torch.testing.assert_close(same_head, head)
+    of_values = whole - alone
+    assert of_values.norm() > 1e-3 * alone.norm()
+    by_default, same_head = gradients_of_an_update(tiny_folder, tmp_path)
+    torch.testing.assert_close(same_head, head)
+    torch.testing.assert_close(by_default, alone + 0.1 * of_values)
+
+
 LORA = {"r": 4, "target_modules": ["q_proj", "v_proj"], "init_lora_weights": True}
 
 

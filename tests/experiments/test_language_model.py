@@ -13,7 +13,6 @@ from vagen_adapters.ppo.episodes import LevelSeed
 from vagen_adapters.ppo.generation import SampleSettings, TransformersSampler
 from vagen_adapters.ppo.lora import with_adapters
 from vagen_adapters.ppo.rollout import Rollout
-from vagen_experiments.critics import StudyConfig, StudyTrainer
 from vagen_experiments.experiment import load_experiment
 from vagen_experiments.merged import MergedSampler
 from vagen_experiments.training import training_config
@@ -72,37 +71,10 @@ def test_only_weights_of_a_merged_copy_are_rounded(tiny_folder):
         assert torch.equal(buffer, before[name])
 
 
-@pytest.mark.parametrize("heads_only", [True, False])
-def test_values_teach_their_head_alone(heads_only, tiny_folder, tmp_path):
-    small = StudyConfig(
-        str(tmp_path),
-        environments=lake(),
-        episodes_per_rollout=4,
-        max_tokens=4,
-        shared_backbone=True,
-        critic_heads_only=heads_only,
-        lora=LORA,
-        use_cpu=True,
-        bf16=False,
-        gradient_checkpointing=False,
-        report_to="none",
-    )
-    trainer = StudyTrainer(tiny_folder, small)
-    with torch.no_grad():
-        trainer.model.value_head.weight.fill_(0.1)  # from 0 it would teach nothing else at first
-    experience = trainer.collect_experience(0)
-    want = ["logprobs", "values"]
-    mask = experience.advantages.mask
-    found = trainer._forward(experience.sequences, torch.arange(2), want, mask)
-    found["values"].sum().backward()
-    assert trainer.model.value_head.weight.grad.abs().sum() > 0
-    of_policy = [each.grad for each in trainer.model.trainable(critic=False)]
-    assert all(gradient is None for gradient in of_policy) == heads_only
-
-
 def test_the_experiment_trains_so(tmp_path):
     experiment = load_experiment("language-model")
     for recipe in experiment.recipes:
         found = training_config(experiment, recipe, 0, tmp_path)
-        assert found.critic_heads_only
+        assert found.shared_backbone
+        assert found.vf_coef == 0
         assert found.advantage == "turn_gae"

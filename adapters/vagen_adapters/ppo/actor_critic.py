@@ -159,7 +159,7 @@ class ActorCritic(nn.Module):
         temperature: float,
         forbidden_ids: tuple[int, ...] = (),
         mask: Tensor | None = None,
-        detach_backbone: bool = False,
+        values_teach: float = 1.0,
         entropies_teach: bool = True,
         nucleus: Nucleus | None = None,
     ) -> dict[str, Tensor]:
@@ -173,8 +173,8 @@ class ActorCritic(nn.Module):
             temperature: of the sampler.
             forbidden_ids: that the sampler leaves out.
             mask: (B, L) bool, the tokens whose log-probabilities are wanted; all by default.
-            detach_backbone: no gradient flows from the values into a backbone that is shared with
-                the policy.
+            values_teach: share of the values' gradient that flows into a backbone that is shared
+                with the policy; 0 for none. The head gets all of it.
             entropies_teach: whether gradients flow through the entropies.
             nucleus: whose `log_shares` are wanted.
         """
@@ -182,7 +182,7 @@ class ActorCritic(nn.Module):
         found: dict[str, Tensor] = {}
         hidden = None
         if of_policy or (self.critic is None and "values" in want):
-            is_learnt_from = bool(of_policy) or not detach_backbone
+            is_learnt_from = bool(of_policy) or values_teach > 0
             with torch.set_grad_enabled(torch.is_grad_enabled() and is_learnt_from):
                 hidden = self.hidden(self.policy, inputs)
         if mask is None:
@@ -222,9 +222,10 @@ class ActorCritic(nn.Module):
         if "values" in want:
             if self.critic is not None:
                 hidden = self.hidden(self.critic, inputs)
-            elif detach_backbone and hidden is not None:
-                hidden = hidden.detach()
             assert hidden is not None  # noqa: S101 - for the type checker
+            if self.critic is None and values_teach != 1:
+                still = hidden.detach()
+                hidden = still + values_teach * (hidden - still) if values_teach else still
             found["values"] = nn.functional.pad(self.values_after(hidden, inputs), (1, 0))
         return found
 

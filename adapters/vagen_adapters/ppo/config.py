@@ -102,6 +102,9 @@ class MultiTurnPPOConfig(_BaseConfig):
             loss, relative to other tokens (Verlog).
         critic_learning_rate: 5 to 10 times the policy's (Turn-PPO).
         critic_warmup_rollouts: rollouts at the start in which only the critic is trained (Verlog).
+        vf_coef: weight of the critic's loss in what a shared backbone learns; 0 trains the value
+            head alone. The head, and a critic of its own, learn at `critic_learning_rate`
+            whatever it is.
         value_clip: distance from its old value beyond which a value's loss stops falling; None for
             no limit.
         entropy_coef: weight of the entropy bonus.
@@ -132,8 +135,7 @@ class MultiTurnPPOConfig(_BaseConfig):
         log_gradient_norms: log the gradient norms of the vision tower and the language model by
             layer (V-Triune, figure 5).
         shared_backbone: the critic is a value head on the policy's backbone instead of a model of
-            its own. Its loss trains the backbone too: after 32 updates of adapters, with a
-            `critic_learning_rate` of 1e-3, its gradient there was 5 times the policy's.
+            its own.
         lora: settings of `peft.LoraConfig`. If given, only adapters and the value head are trained,
             and the reference is the policy without adapters.
         eval_rollouts: evaluate on the validation split after every so many rollouts, write
@@ -169,6 +171,7 @@ class MultiTurnPPOConfig(_BaseConfig):
     learning_rate: From0 = 1e-6
     critic_learning_rate: From0 = 1e-5
     critic_warmup_rollouts: CountFrom0 = 0
+    vf_coef: From0 = 0.1
     value_clip: Above0 | None = 0.5
     binary_reward: bool = False
     first_token_value_weight: Above0 = 1.0

@@ -129,7 +129,7 @@ class EstimatingTrainer(OptimizingTrainer):
         rows: Tensor,
         want: Sequence[str],
         mask: Tensor,
-        detach_backbone: bool = False,
+        values_teach: float = 1.0,
     ) -> dict[str, Tensor]:
         """The outputs for R rows, as wide as the longest; `mask` is (B, L). See
         `ActorCritic.forward`.
@@ -149,7 +149,7 @@ class EstimatingTrainer(OptimizingTrainer):
             # Vanilla PPO trains on observations, image tokens included, so none are forbidden.
             forbidden_ids=self.encoder.forbidden_ids if args.masks_observations else (),
             mask=mask[rows, : inputs["input_ids"].shape[1]],
-            detach_backbone=detach_backbone,
+            values_teach=values_teach,
             entropies_teach=args.entropy_coef != 0,
             nucleus=Nucleus(args.top_p, self.encoder.forbidden_ids),
         )

@@ -351,7 +351,7 @@ class MultiTurnPPOTrainer(EstimatingTrainer):
             rows,
             want,
             experience.advantages.mask,
-            detach_backbone=only_critic,
+            values_teach=0.0 if only_critic else args.vf_coef,
         )
         loss = torch.zeros((), device=args.device)
         terms: dict[str, Tensor] = {}

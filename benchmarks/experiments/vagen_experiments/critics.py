@@ -57,7 +57,6 @@ class StudyActorCritic(ActorCritic):
         told: add the same head over the ground-truth state (asymmetric actor-critic, Pinto et al.
             2017).
         convolutions: layers of the pooling head.
-        heads_only: values on a shared backbone train the critic's heads alone.
     """
 
     critic_prefixes = (*ActorCritic.critic_prefixes, *HEADS)
@@ -71,13 +70,11 @@ class StudyActorCritic(ActorCritic):
         reads: bool = False,
         told: bool = False,
         convolutions: int = 0,
-        heads_only: bool = False,
     ) -> None:
         super().__init__(policy, critic, values=values)
         width = policy.config.get_text_config().hidden_size
         self.reading_head = ReadingHead(width, convolutions) if values and reads else None
         self.told_head = ReadingHead(width) if values and told else None
-        self.heads_only = heads_only
         self._given: Tensor | None = (
             None  # embeddings that the last pass gave to the language model
         )
@@ -87,14 +84,6 @@ class StudyActorCritic(ActorCritic):
         """The class whose models have these heads unless others are given."""
         return type(
             cls.__name__, (cls,), {"__init__": functools.partialmethod(cls.__init__, **heads)}
-        )
-
-    def forward(
-        self, inputs: dict[str, Tensor], want: Any, *, detach_backbone: bool = False, **how: Any
-    ) -> Any:
-        """See `ActorCritic.forward`."""
-        return super().forward(
-            inputs, want, detach_backbone=detach_backbone or self.heads_only, **how
         )
 
     def hidden(self, model: Any, inputs: Mapping[str, Any]) -> Tensor:
@@ -192,7 +181,7 @@ class StudyConfig(MultiTurnPPOConfig):
     """Settings of studies.
 
     Attributes:
-        critic_reads, critic_told, critic_convolutions, critic_heads_only: see `StudyActorCritic`.
+        critic_reads, critic_told, critic_convolutions: see `StudyActorCritic`.
         critic_updates: further updates of the critic alone, after those of a rollout.
         critic_replay: rollouts before this one whose sequences those updates also draw from.
         eval_continuations: Monte Carlo continuations of each state of an evaluation's episodes, at
@@ -208,7 +197,6 @@ class StudyConfig(MultiTurnPPOConfig):
     critic_reads: bool = False
     critic_told: bool = False
     critic_convolutions: int = 0
-    critic_heads_only: bool = False
     critic_updates: int = 0
     critic_replay: int = 0
     eval_continuations: int = 0
@@ -237,7 +225,6 @@ class StudyTrainer(MultiTurnPPOTrainer):
             reads=args.critic_reads,
             told=args.critic_told,
             convolutions=args.critic_convolutions,
-            heads_only=args.critic_heads_only,
         )
         super().__init__(model, args, **options)
 

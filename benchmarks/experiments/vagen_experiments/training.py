@@ -70,12 +70,11 @@ def training_config(experiment: Experiment, name: str, seed: int, out: Path) -> 
     )
     config = StudyConfig(**settings)
     if experiment.checkpoint.is_pretrained:
-        config.critic_heads_only = config.shared_backbone
         return config
     config.logging_steps = config.steps_per_rollout
     if config.critic_kind != "none":
-        config.shared_backbone = config.critic_heads_only = True
-        config.critic_reads = not config.critic_told
+        config.shared_backbone = True
+        config.critic_reads = given.get("critic_reads", not config.critic_told)
         config.critic_convolutions = (
             experiment.checkpoint.critic_convolutions if config.critic_reads else 0
         )
