@@ -77,8 +77,11 @@ def _fine_tune(experiment: Experiment, out: Path) -> None:
     how = experiment.checkpoint
     updates = {"sight": how.sight_updates, "replies": how.replies_updates}
     folder = out.parent / "stages"
-    stages = FineTuning(folder, experiment.env, experiment.options, updates, batch=BATCH // 2)
-    stages.save_merged(out, torch.bfloat16)
+    bf16 = experiment.settings.get("bf16", False)
+    stages = FineTuning(
+        folder, experiment.env, experiment.options, updates, batch=BATCH // 2, bf16=bf16
+    )
+    stages.save_merged(out, torch.bfloat16 if bf16 else torch.float32)
 
 
 def make_privileged_critic(experiment: Experiment, checkpoint: Path, out: Path) -> None:

@@ -113,7 +113,13 @@ def told(state: FrozenLakeState) -> tuple[Thing, ...]:
 
 
 def learn_sight(
-    model: Any, encoder: ChatEncoder, source: Iterator[PlayedTurn], updates: int, file: Path
+    model: Any,
+    encoder: ChatEncoder,
+    source: Iterator[PlayedTurn],
+    updates: int,
+    file: Path,
+    *,
+    bf16: bool,
 ) -> None:
     """Teach tower and connector the contents of cells (cross-entropy) and their relations
     (`things`, squared error).
@@ -139,7 +145,7 @@ def learn_sight(
 
     def step() -> tuple[Tensor, float]:
         shown, known, cells = batch(64)
-        with torch.autocast("cpu", torch.bfloat16):
+        with torch.autocast("cpu", torch.bfloat16, enabled=bf16):
             tokens = image_tokens(model, encoder, shown).float()
         named = cross_entropy(names(tokens).flatten(0, 1), cells.flatten())
         related = reader.loss(tokens, known)

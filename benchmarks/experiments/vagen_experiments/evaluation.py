@@ -58,7 +58,7 @@ def evaluate(
     sampler = TransformersSampler(model if model is not None else stored, encoder)
     episodes, settings = experiment.evaluation.episodes, experiment.settings
     context = context or settings.get("context", "all")
-    bf16 = experiment.checkpoint.is_pretrained  # stored and trained so
+    bf16 = settings.get("bf16", False)
     levels = [LevelSeed(seed, "test") for seed in range(episodes)]
     envs = [
         gym.make(experiment.env, **experiment.options)

@@ -58,6 +58,8 @@ class FineTuning:
         updates: of each stage but the start.
         seed: of the adapters.
         batch: replies of an update.
+        bf16: compute in bfloat16; on a CPU without fast instructions for it, float32 takes half the
+            time.
     """
 
     out: Path
@@ -66,6 +68,7 @@ class FineTuning:
     updates: Mapping[str, int] = field(default_factory=dict)
     seed: int = 0
     batch: int = 16
+    bf16: bool = True
 
     def policy(self, stage: str) -> tuple[Any, ChatEncoder]:
         """The model after a stage. Stages that aren't in `out` are run."""
@@ -106,7 +109,7 @@ class FineTuning:
         seen = (turn for turn, _ in self._turns(encoder, FIRST_SEED))
         if not file.is_file():
             restart_tower(model)
-            learn_sight(model, encoder, seen, self.updates["sight"], file)
+            learn_sight(model, encoder, seen, self.updates["sight"], file, bf16=self.bf16)
         model.load_state_dict(load_file(file), strict=False)
         as_loud_as_words(model, encoder, list(itertools.islice(seen, 64)))
         return model, encoder
@@ -133,7 +136,8 @@ class FineTuning:
         """Cross-entropy of the oracle's replies; `blind` shows each the picture of another level,
         half a batch away.
         """
-        _store_frozen_in_bfloat16(model)
+        if self.bf16:
+            _store_frozen_in_bfloat16(model)
         source = (turn for turn, imitated in self._turns(encoder, 2 * FIRST_SEED) if imitated)
 
         def step() -> tuple[Tensor, float]:
@@ -149,7 +153,7 @@ class FineTuning:
                 learned[row, : len(sequence.turn_ids) - 1] = (
                     torch.tensor(sequence.turn_ids[1:]) != NOT_SAMPLED
                 )
-            with torch.autocast("cpu", torch.bfloat16):
+            with torch.autocast("cpu", torch.bfloat16, enabled=self.bf16):
                 states = model.model(**inputs, use_cache=False).last_hidden_state[:, :-1]
                 logits = model.lm_head(states[learned]).float()
             wrong = torch.zeros(len(ids)).index_add(
