@@ -74,7 +74,7 @@ def training_config(experiment: Experiment, name: str, seed: int, out: Path) -> 
     config.logging_steps = config.steps_per_rollout
     if config.critic_kind != "none":
         config.shared_backbone = True
-        config.critic_reads = given.get("critic_reads", not config.critic_told)
+        config.critic_reads = not config.critic_told
         config.critic_convolutions = (
             experiment.checkpoint.critic_convolutions if config.critic_reads else 0
         )
