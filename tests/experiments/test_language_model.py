@@ -71,10 +71,10 @@ def test_only_weights_of_a_merged_copy_are_rounded(tiny_folder):
         assert torch.equal(buffer, before[name])
 
 
-def test_the_experiment_trains_so(tmp_path):
-    experiment = load_experiment("language-model")
+@pytest.mark.parametrize("name", ["language-model", "solve-frozenlake"])
+def test_values_dont_teach_the_policy(name, tmp_path):
+    experiment = load_experiment(name)
     for recipe in experiment.recipes:
         found = training_config(experiment, recipe, 0, tmp_path)
         assert found.shared_backbone
         assert found.vf_coef == 0
-        assert found.advantage == "turn_gae"
